@@ -51,13 +51,15 @@ class PodQuery(NamedTuple):
 class RowCounter(RowCounts):
     """The answer to one query: matching pods on each row."""
 
-    __slots__ = ("_known", "_named", "query", "unread_moves")
+    __slots__ = ("_known", "_named", "is_read", "query", "unread_moves")
 
     def __init__(self, query: PodQuery, capacity: int) -> None:
         super().__init__(capacity)
         self.query = query
         self.unread_moves = 0
         """Changes, and new classes that were compared with it, since it was last read."""
+        self.is_read = True
+        """Since the index last looked for counters that nobody reads."""
         self._known: dict[tuple[str, bool, frozenset[tuple[str, str | None]]], bool] = {}
         self._named: dict[str, set[str]] = {}
 
@@ -106,6 +108,7 @@ _MOST_INDEXED_LABELS = 64
 """A class with more labels is found by its namespace alone, so that no pod's labels fill the index."""
 _MOST_UNREAD_MOVES = 4096
 """Of all counters of one class together."""
+_SWEEP_EVERY = 1024
 _FEW_PARTS = 8
 _MOST_KNOWN = 1024
 _MOST_NAMESPACES = 64
@@ -124,6 +127,7 @@ class PodIndex:
         self._counters_at: dict[_Place, dict[PodQuery, RowCounter]] = {}
         self._ruled: dict[PodQuery, RowCounter] = {}
         """Those for namespaces that are not listed, the oldest first: nothing reads them once a namespace changed."""
+        self._until_sweep = _SWEEP_EVERY
 
     def counter(self, query: PodQuery) -> RowCounter:
         """The counter of a query. Counters unused for long are dropped and computed again when read again."""
@@ -133,6 +137,7 @@ class PodIndex:
         else:
             self._counters.move_to_end(query)
             counter.unread_moves = 0
+            counter.is_read = True
         return counter
 
     def classes(self) -> Iterable[PodClass]:
@@ -204,6 +209,17 @@ class PodIndex:
             self._move(pod_class.counters, row, 1)
         if self._ruled and not next(iter(self._ruled)).is_current:
             self._stop({counter for query, counter in self._ruled.items() if not query.is_current})
+        self._until_sweep -= 1
+        if not self._until_sweep:
+            self._sweep()
+
+    def _sweep(self) -> None:
+        """Drop the counters that were not read for a thousand pods: some mean no pod, so that they never change."""
+        self._until_sweep = _SWEEP_EVERY
+        if unread := {counter for counter in self._counters.values() if not counter.is_read}:
+            self._stop(unread)
+        for counter in self._counters.values():
+            counter.is_read = False
 
     def remove(self, pod: PodInfo, row: int) -> None:
         key = self._key_of(pod)

@@ -209,3 +209,16 @@ def test_counters_for_namespaces_that_changed_are_dropped() -> None:
     index.add(_info("b", namespace="elsewhere", app="y"), 0)
 
     assert not list(index.counters()) and not index._ruled and not index._counters_at
+
+
+def test_counters_that_mean_no_pod_are_dropped_when_nobody_reads_them() -> None:
+    index = _index()
+    read, unread = _query(app="x"), [_query("nowhere", app=f"y{number}") for number in range(50)]
+    for query in unread:
+        index.counter(query)
+    for number in range(2100):
+        index.counter(read)
+        index.add(_info(f"p{number}", app="x"), number % 4)
+
+    assert [counter.query for counter in index.counters()] == [read]
+    assert index.counter(read).rows.sum() == 2100
