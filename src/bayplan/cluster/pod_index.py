@@ -108,7 +108,7 @@ _MOST_INDEXED_LABELS = 64
 """A class with more labels is found by its namespace alone, so that no pod's labels fill the index."""
 _MOST_UNREAD_MOVES = 4096
 """Of all counters of one class together."""
-_SWEEP_EVERY = 1024
+_SWEEP_EVERY = 256
 _FEW_PARTS = 8
 _MOST_KNOWN = 1024
 _MOST_NAMESPACES = 64
@@ -214,7 +214,7 @@ class PodIndex:
             self._sweep()
 
     def _sweep(self) -> None:
-        """Drop the counters that were not read for a thousand pods: some mean no pod, so that they never change."""
+        """Drop the counters that were not read for some hundred pods: some mean no pod, so that they never change."""
         self._until_sweep = _SWEEP_EVERY
         if unread := {counter for counter in self._counters.values() if not counter.is_read}:
             self._stop(unread)
