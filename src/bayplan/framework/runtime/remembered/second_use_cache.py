@@ -62,7 +62,7 @@ class SecondUseCache(Generic[T]):
         most = min(max(_AT_LEAST, self._most_rows // max(rows, 1)), _AT_MOST)
         while len(self._kept) > most:
             self._forget(next(iter(self._kept)))
-        while len(self._bulk) > 1 and sum(self._bulk.values()) > _MOST_BULK:
+        while sum(self._bulk.values()) > _MOST_BULK:
             self._forget(next(iter(self._bulk)))
 
     def _forget(self, key: Hashable) -> None:

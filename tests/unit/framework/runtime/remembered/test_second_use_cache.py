@@ -73,3 +73,13 @@ def test_things_that_take_much_beside_their_rows_are_few() -> None:
 
     assert all(memory.get(number) is not None for number in range(50))
     assert [number for number in range(50) if memory.get(f"bulky {number}") is not None] == list(range(46, 50))
+
+
+def test_a_thing_that_is_larger_than_all_may_be_together_is_not_kept() -> None:
+    memory: SecondUseCache[object] = SecondUseCache(bytes_per_row=1, most_bytes=2**30)
+    for _ in range(3):
+        memory.offer("huge", object(), rows=1, bulk=64 * 1024 * 1024)
+        memory.offer("small", object(), rows=1)
+
+    assert memory.get("huge") is None
+    assert memory.get("small") is not None
