@@ -100,7 +100,7 @@ class ShapeEvaluation:
 
     # Read by the caller after `refresh`.
     pod: PodInfo
-    """The pod of the last update."""
+    """The first pod since the layout changed: to free one and its shape would take a tenth of a decision."""
     rank: Ranks
     base: Totals
     key: Totals
@@ -213,7 +213,7 @@ class ShapeEvaluation:
         log = self._log
         if self._row_position == log.position and self._layout == table.layout:
             return
-        self.pod = pod
+        self.pod = self.pod if self._layout == table.layout else pod
         rows = log.since(self._row_position) if self._layout == table.layout else None
         if rows is None or FAR_SHARE * len(rows) > table.size:
             self._refresh_all(pod, None)
