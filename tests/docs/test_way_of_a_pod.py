@@ -13,11 +13,13 @@ from typing import Any
 import msgspec
 
 from bayplan.api.pod import Pod
+from bayplan.client.transport import Response
 from tests.docs.markdown import ROOT, blocks
 from tests.unit.loop.kit import Loop, RecordingTransport, node, pod, running
 
 MOST_STEPS = 25
 SOURCES = str(ROOT / "src" / "bayplan") + "/"
+EMPTY_LIST = Response(200, {}, b'{"metadata": {"resourceVersion": "1"}, "items": []}')
 _STEP = re.compile(r"^ *(\d+)  (\S+)  ", re.MULTILINE)
 
 
@@ -33,6 +35,7 @@ class WatchedTransport(RecordingTransport):
 
     def __init__(self) -> None:
         super().__init__()
+        self.answer = lambda call: EMPTY_LIST if call.method == "GET" else None
         self.lines: asyncio.Queue[bytes] = asyncio.Queue()
 
     @contextlib.asynccontextmanager

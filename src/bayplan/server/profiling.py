@@ -16,7 +16,6 @@ import asyncio
 import gc
 import sys
 import threading
-import time
 import tracemalloc
 from collections import Counter
 from collections.abc import Awaitable, Callable, Sequence
@@ -97,7 +96,8 @@ class _OneAtATime:
         work, stop = self._work(request), threading.Event()
         if self._is_busy:
             raise Refusal(429, "this is being measured already; one at a time", headers={"retry-after": "10"})
-        if (left := self._allowed_at - time.monotonic()) > 0:
+        loop = asyncio.get_running_loop()
+        if (left := self._allowed_at - loop.time()) > 0:
             message = f"this was measured just now; once in {self._pause_seconds:g} seconds"
             raise Refusal(429, message, headers={"retry-after": str(ceil(left))})
         self._is_busy = True
@@ -108,7 +108,7 @@ class _OneAtATime:
         finally:
             stop.set()
             self._is_busy = False
-            self._allowed_at = time.monotonic() + self._pause_seconds
+            self._allowed_at = loop.time() + self._pause_seconds
 
 
 # Time

@@ -62,13 +62,20 @@ def raising_interrupts() -> Iterator[None]:
 @contextmanager
 def _interrupts_blocked() -> Iterator[None]:
     """Ctrl-C waits for the end of the block, and processes that are started in it never see one: they inherit that."""
-    if threading.current_thread() is not threading.main_thread():
+    handler = signal.getsignal(signal.SIGINT)
+    if threading.current_thread() is not threading.main_thread() or handler is None:
         yield
         return
     # Its start would end the block: it lets signals through again.
     resource_tracker.ensure_running()
+    came = threading.Event()
+    # The kernel gives the signal to another thread while this one blocks it, and Python handles it here all the same.
+    signal.signal(signal.SIGINT, lambda number, frame: came.set())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        signal.signal(signal.SIGINT, handler)
+        if came.is_set():
+            signal.raise_signal(signal.SIGINT)
