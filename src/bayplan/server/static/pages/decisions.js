@@ -20,7 +20,7 @@ export async function decisionsPage(context) {
     await Promise.all([...open.keys()].map(async (key) => open.set(key, await unfolded(key, signal))));
     makeControls(log);
     refill(outcomes, outcomeButtons(log));
-    refill(holder, log.groups.length ? [logTable(log.groups, { open, toggle, caption: caption(log) }), pager({ ...log, offset: wanted.offset }, LIMIT, (offset) => want({ offset }))] : note("No decision matches."));
+    refill(holder, log.groups.length ? [logTable(log.groups, { open, toggle, caption: caption(log) }), pager({ ...log, offset: wanted.offset }, LIMIT, (offset) => want({ offset }))] : note(log.kept ? "No decision matches." : "No pod has been decided on yet."));
   }, (error) => refill(holder, failed(error)));
 
   const unfolded = (key, signal) => {
@@ -62,7 +62,7 @@ function caption(log) {
 
 // Groups as rows; with `open`, those in it show their decisions below them.
 export function logTable(groups, { open = null, toggle = null, caption: text = "" } = {}) {
-  if (!groups.length) return note("No pod was looked at yet.");
+  if (!groups.length) return note("No pod has been decided on yet.");
   const rows = groups.flatMap((group) => {
     const key = JSON.stringify([group.template, group.outcome, group.reason || ""]);
     const isOpen = open?.has(key);
