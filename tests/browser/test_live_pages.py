@@ -146,7 +146,7 @@ async def test_a_part_of_a_page_that_fails_says_so_until_it_is_answered(browser:
         await expect(page.locator(".chart [role=alert]").first).to_have_text("no timeline yet")
         await expect(page.locator(".tile", has_text="p99 to binding").locator("dd")).to_have_text("–")
         await page.unroute_all()
-        await expect(latest).to_contain_text("No pod was looked at yet.")
+        await expect(latest).to_contain_text("No pod has been decided on yet.")
         await expect(page.locator(".chart svg")).to_have_count(4)
 
 

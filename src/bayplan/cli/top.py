@@ -150,7 +150,7 @@ def _decisions(log: LogPage, rows: int, now: float) -> RenderableType:
             Text(group.outcome, style=styles.get(group.outcome, "")),
             Text(plain(group.reason or nodes), no_wrap=True, overflow="ellipsis"),
         )
-    return table if log.groups else Text("No pod was looked at yet.", style="dim")
+    return table if log.groups else Text("No pod has been decided on yet.", style="dim")
 
 
 def _span(seconds: float) -> str:
