@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import asyncio
 import random
+from collections.abc import Awaitable, Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -20,7 +22,7 @@ from tests.e2e.device_objects import device_class, given, given_twice, published
 from tests.e2e.ledger import Ledger, keeping_ledger
 from tests.e2e.objects import node
 from tests.e2e.running import RunSettings, account_for, all_bound, scheduling
-from tests.fault.faulty_proxy import FaultyProxy, cutting_watches, failing_writes
+from tests.fault.faulty_proxy import FaultyProxy, failing_writes
 from tests.fault.test_faults import Disturb, impatient
 from tests.waiting import answer, until
 
@@ -28,17 +30,27 @@ NODES, DEVICES = 12, 8
 PODS = NODES * DEVICES
 
 
-async def survive_with_claims(cluster: Cluster, disturb: Disturb, *, kubeconfig: Path | None = None) -> None:
+async def survive_with_claims(
+    cluster: Cluster,
+    disturb: Disturb,
+    *,
+    kubeconfig: Path | None = None,
+    beside: Callable[[Ledger], Awaitable[None]] | None = None,
+) -> None:
+    """`disturb` follows the first bindings and the last claim; `beside` runs from the start on."""
     names = [f"n{number:02}" for number in range(NODES)]
     async with api_session(cluster.kubeconfig) as api, keeping_ledger(cluster.kubeconfig) as ledger:
         await api.create(device_class(), template(1), *map(node, names), *(published(n, DEVICES) for n in names))
         await api.create(*(templated(f"pod-{number}") for number in range(PODS)))
         async with scheduling(kubeconfig or cluster.kubeconfig, RunSettings(wrap=impatient)) as live:
             making = asyncio.create_task(make_claims(api))
+            other = None if beside is None else asyncio.ensure_future(beside(ledger))
             await until(lambda: ledger.bound >= 5, what="the first bindings")
             await making
             await disturb(live, api, ledger)
             await all_bound(live, ledger, PODS)
+            if other is not None:
+                await other
             pods = await account_for(live, api)
         devices = await given(api)
 
@@ -62,10 +74,21 @@ async def test_two_in_ten_writes_fail_with_claims_in_flight(cluster: Cluster, tm
 
 @pytest.mark.slow
 async def test_watches_break_with_claims_in_flight(cluster: Cluster, tmp_path: Path) -> None:
-    async with FaultyProxy(cluster) as proxy, cutting_watches(proxy, every=0.5) as cuts:
-        await survive_with_claims(cluster, _nothing_more, kubeconfig=proxy.kubeconfig(tmp_path))
+    cuts: list[int] = []
+    async with FaultyProxy(cluster) as proxy:
+
+        async def cut(ledger: Ledger) -> None:
+            for tenth in range(1, 10):
+                await until(partial(_has_bound, ledger, tenth * PODS // 10), what="more bindings")
+                cuts.append(proxy.cut_watches())
+
+        await survive_with_claims(cluster, _nothing_more, kubeconfig=proxy.kubeconfig(tmp_path), beside=cut)
 
     assert sum(cuts) > 5
+
+
+def _has_bound(ledger: Ledger, count: int) -> bool:
+    return ledger.bound >= count
 
 
 @pytest.mark.slow
