@@ -11,8 +11,8 @@ garbage. So its threshold is only a safety net, for plugins that make cycles, an
   or when there are many new objects, and all generations every few minutes.
 
 Each collection is followed by a pause a hundred times as long. Many are some thousands: ten collections of a few
-milliseconds delay fewer pods than one of thirty, which is what 50,000 new objects took. While the scheduler is idle,
-freed memory is given back to the machine as well.
+milliseconds delay fewer pods than one of thirty, which is what 50,000 new objects took. When the scheduler was idle
+each time for some seconds, freed memory is given back to the machine as well.
 """
 
 from __future__ import annotations
@@ -31,6 +31,8 @@ _SAFETY_NET: Final = 200_000
 _MANY: Final = 10_000
 _FEW: Final = 2_000
 _SHARE_OF_TIME: Final = 0.01
+_LOOKS_BEFORE_STILL: Final = 5
+"""Asking how much memory is free takes the longer the more gaps there are, up to 100 ms: it waits for few pods."""
 _INTERVAL_SECONDS: Final = 1.0
 _BUSY_INTERVAL_SECONDS: Final = 0.1
 _OLD_AFTER_SECONDS: Final = 300.0
@@ -46,6 +48,7 @@ class GarbageCollection:
         self._is_idle = is_idle
         self._affordable_at = self._collected_all_at = clock.monotonic()
         self._before: tuple[int, int, int] | None = None
+        self._idle_looks = 0
         self._freed = FreedMemory()
 
     def start(self) -> None:
@@ -68,13 +71,16 @@ class GarbageCollection:
     def collect_due(self) -> None:
         """Collect what is due, unless the last collection was too recent."""
         began = self._clock.monotonic()
+        self._idle_looks = self._idle_looks + 1 if self._is_idle() else 0
         if began < self._affordable_at:
             return
         generation = self._due(began)
         if generation is not None:
             gc.collect(generation)
-        has_trimmed = self._is_idle() and self._freed.give_back()
-        if generation is None and not has_trimmed:
+        is_still = self._idle_looks >= _LOOKS_BEFORE_STILL
+        if is_still:
+            self._freed.give_back()
+        if generation is None and not is_still:
             return
         ended = self._clock.monotonic()
         self._affordable_at = ended + (ended - began) / _SHARE_OF_TIME

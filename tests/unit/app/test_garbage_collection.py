@@ -8,6 +8,7 @@ import pytest
 
 from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.observe.clock import VirtualClock
+from bayplan.observe.freed_memory import FreedMemory
 
 
 class SlowCollector:
@@ -148,3 +149,18 @@ async def test_it_looks_ten_times_a_second_while_pods_are_on_their_way(
 
     running.cancel()
     await asyncio.gather(running, return_exceptions=True)
+
+
+def test_memory_is_given_back_once_the_scheduler_was_idle_each_time_for_some_seconds(
+    clock: VirtualClock, collector: SlowCollector, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    given_back: list[int] = []
+    monkeypatch.setattr(FreedMemory, "give_back", lambda self: given_back.append(look))
+    is_idle = True
+    one = GarbageCollection(clock, is_idle=lambda: is_idle)
+    for look in range(12):
+        is_idle = look != 4
+        clock.advance(1.0)
+        one.collect_due()
+
+    assert given_back == [9, 10, 11]
