@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from bayplan.server.options import ServerOptions
     from bayplan.sim.recording.writing import RecordingWriter
 
-__all__ = ["recorder_of", "run", "run_on_fast_loop"]
+__all__ = ["recorder_of", "run", "run_on_fast_loop", "server_of"]
 
 EXAMPLES = """\
 {program} run --config scheduler.yaml
@@ -100,7 +100,7 @@ def run(
             pod_max_in_unschedulable_seconds=_seconds(
                 "--pod-max-in-unschedulable-pods-duration", pod_max_in_unschedulable
             ),
-            server=_limited(serving.server_options(), own_config),
+            server=server_of(serving.server_options(), own_config),
             authentication_kubeconfig=path_of(serving.authentication_kubeconfig),
             authorization_kubeconfig=path_of(serving.authorization_kubeconfig),
             skip_lookup=serving.skip_lookup,
@@ -146,7 +146,8 @@ def _seconds(flag: str, text: str) -> float:
         raise CommandError(f"{flag}: {error}") from error
 
 
-def _limited(server: ServerOptions, own: BayplanConfig) -> ServerOptions:
+def server_of(server: ServerOptions, own: BayplanConfig) -> ServerOptions:
+    """The server of the flags, with the limits and the reviews of our own configuration."""
     from bayplan.server.options import Limits
 
     serving = own.serving

@@ -12,13 +12,15 @@ import subprocess
 import sys
 import termios
 import time
+import urllib.error
+import urllib.request
 from collections.abc import Iterator, Sequence
 from fcntl import ioctl
 from pathlib import Path
 
 import pytest
 
-__all__ = ["BAYPLAN", "Cluster", "Terminal", "cluster"]
+__all__ = ["BAYPLAN", "Cluster", "Terminal", "cluster", "status_of"]
 
 PODS = """
 apiVersion: v1
@@ -127,3 +129,14 @@ class Terminal:
             self._read()
         os.close(self._fd)
         return status
+
+
+def status_of(url: str, token: str = "") -> int:
+    """The status that a client gets, with a bearer token or without credentials."""
+    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
+    try:
+        with urllib.request.urlopen(request, timeout=60) as response:
+            return int(response.status)
+    except urllib.error.HTTPError as error:
+        with error:
+            return error.code

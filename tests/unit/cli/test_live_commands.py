@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import signal
 import subprocess
 from pathlib import Path
 
 import pytest
 import yaml
-from tests.unit.cli.live_cluster import BAYPLAN, Cluster, cluster
+from tests.unit.cli.live_cluster import BAYPLAN, Cluster, cluster, status_of
 
 __all__ = ["cluster"]
 
@@ -197,3 +198,22 @@ def test_doctor_lists_pods_that_no_scheduler_serves(cluster: Cluster) -> None:
 
     [orphan] = [each for each in found if "`nobody`" in each["what"]]
     assert orphan["level"] in ("warning", "error") and said in orphan["what"]
+
+
+def test_the_dashboard_of_this_machine_wants_the_token_of_the_printed_address(cluster: Cluster) -> None:
+    """The command asks with its own user's credentials, so other users of the machine must not reach it."""
+    with subprocess.Popen(
+        [*BAYPLAN, "dashboard"], stderr=subprocess.PIPE, text=True, env=cluster.environment
+    ) as process:
+        assert process.stderr is not None
+        line = process.stderr.readline()
+        server, _, token = line.split()[1].partition("/dashboard/?token=")
+        pages = ("/", "/dashboard/", "/bayplan/v1/overview")
+        refused = [status_of(server + path) for path in pages]
+        guessed = status_of(f"{server}/bayplan/v1/overview", "0" * len(token))
+        opened = status_of(f"{server}/bayplan/v1/overview", token)
+        process.send_signal(signal.SIGINT)
+        process.stderr.read()
+
+    assert refused == [401] * len(pages)
+    assert (guessed, opened) == (401, 200)

@@ -10,8 +10,10 @@ import pytest
 from bayplan.app.settings import load_settings
 from bayplan.cli.output import CommandError
 from bayplan.cli.own_flags import OwnFlags
-from bayplan.cli.run import recorder_of
+from bayplan.cli.run import recorder_of, server_of
 from bayplan.config.own import BayplanConfig
+from bayplan.server import ServerOptions
+from bayplan.server.options import PodAccess
 from bayplan.sim.recording.sessions import first_header
 
 OWN = "apiVersion: bayplan.dev/v1alpha1\nkind: BayplanConfiguration\n"
@@ -73,3 +75,16 @@ def test_the_recording_of_a_scheduler_is_complete_when_its_block_ends(tmp_path: 
     assert (header.by, header.seed, header.kinds) == ("scheduler", 4, ("Pod",))
     with recorder_of(BayplanConfig(), []) as none:
         assert none is None
+
+
+def test_the_file_limits_connections_and_has_questions_about_pods_reviewed(tmp_path: Path) -> None:
+    file = tmp_path / "bayplan.yaml"
+    file.write_text(OWN + "serving: {connections: 9, connectionsPerAddress: 3, reviewPods: true}\n")
+    question = ("/bayplan/v1/pending", "namespace=bank")
+
+    limited = server_of(ServerOptions(), OwnFlags(file=str(file)).config())
+    default = server_of(ServerOptions(), BayplanConfig())
+
+    assert (limited.limits.connections, limited.limits.connections_per_peer) == (9, 3)
+    assert limited.authorization.pods_in(*question) == PodAccess("list", "bank")
+    assert default.authorization.pods_in(*question) is None

@@ -5,11 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
-import urllib.error
-import urllib.request
 from pathlib import Path
 
 import pytest
+from tests.unit.cli.live_cluster import status_of
 
 from bayplan.app.settings import load_settings
 from bayplan.cli.main import main
@@ -176,8 +175,8 @@ def test_the_pages_want_the_token_of_the_printed_address(tmp_path: Path, capsys:
             line = process.stdout.readline()
         server, _, token = line.split()[1].partition("/?token=")
         pages = ("/", "/dashboard/", "/bayplan/v1/overview", "/metrics")
-        refused = [_status(server + path) for path in pages]
-        probe, opened = _status(f"{server}/healthz"), _status(f"{server}/bayplan/v1/overview", token)
+        refused = [status_of(server + path) for path in pages]
+        probe, opened = status_of(f"{server}/healthz"), status_of(f"{server}/bayplan/v1/overview", token)
         asked = main(["pending", "--brief", "--kubeconfig", str(kubeconfig)])
         process.send_signal(signal.SIGINT)
         process.stdout.read()
@@ -185,13 +184,3 @@ def test_the_pages_want_the_token_of_the_printed_address(tmp_path: Path, capsys:
     assert refused == [401] * len(pages)
     assert (probe, opened, asked) == (200, 200, 0)
     assert "No pod is pending" in capsys.readouterr().out
-
-
-def _status(url: str, token: str = "") -> int:
-    request = urllib.request.Request(url, headers={"Authorization": f"Bearer {token}"} if token else {})
-    try:
-        with urllib.request.urlopen(request, timeout=60) as response:
-            return int(response.status)
-    except urllib.error.HTTPError as error:
-        with error:
-            return error.code

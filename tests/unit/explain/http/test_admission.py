@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -14,14 +14,24 @@ from starlette.routing import Route
 from tests.unit.explain.stage import Stage, raw_pod, staged
 from tests.waiting import until
 
+from bayplan.api.node import Node
 from bayplan.explain.http.admission import QuestionAdmission, QuestionLimits
 from bayplan.explain.http.endpoints import PREFIX
+from bayplan.explain.whatif import scenario
+from bayplan.explain.whatif.templates import twins_of
 from bayplan.observe.clock import SystemClock
 from bayplan.observe.time_slices import Turns
 from bayplan.server import ServerOptions, ServerParts, serve
 from bayplan.server.connected import ClientGone
 
 HUGE = b'{"addNodes": [{"like": "%s", "count": 10000}]}'
+
+
+def endless(stage: Stage) -> bytes:
+    """A question that takes many seconds: 9,000 pods on as many nodes."""
+    like = next(iter(stage.local.live.cache.cluster.nodes.row_of)).encode()
+    pod = b'{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}'
+    return b'{"addNodes": [{"like": "%s", "count": 9000}], "addPods": [{"count": 9000, "pod": %s}]}' % (like, pod)
 
 
 async def asked(url: str, method: str, path: str, body: bytes = b"") -> tuple[int, bytes]:
@@ -87,15 +97,29 @@ async def test_pods_are_bound_and_probes_answered_while_ten_thousand_nodes_are_a
         assert (status, b'"nodeCount":10003' in answer) == (200, True)
 
 
+async def test_pods_are_bound_while_a_question_that_takes_long_is_at_work(monkeypatch: pytest.MonkeyPatch) -> None:
+    begun = asyncio.Event()
+
+    def noted(*given: Any, **named: Any) -> Iterator[Node]:
+        begun.set()
+        return twins_of(*given, **named)
+
+    monkeypatch.setattr(scenario, "twins_of", noted)
+    async with staged(3) as stage, served(stage) as url:
+        question = asyncio.create_task(asked(url, "POST", f"{PREFIX}/whatif", endless(stage)))
+        await begun.wait()
+        for number in range(5):
+            await stage.create(raw_pod(f"web-{number}"))
+        await stage.settled(bound=5)
+
+        assert not question.done()
+        question.cancel()
+        await asyncio.gather(question, return_exceptions=True)
+
+
 async def test_a_question_ends_with_the_client_that_asked_it() -> None:
     async with staged(1) as stage, served(stage) as url:
-        like = next(iter(stage.local.live.cache.cluster.nodes.row_of)).encode()
-        pod = b'{"metadata": {"name": "p"}, "spec": {"containers": [{"name": "c"}]}}'
-        endless = b'{"addNodes": [{"like": "%s", "count": 9000}], "addPods": [{"count": 9000, "pod": %s}]}' % (
-            like,
-            pod,
-        )
-        _, writer = await opened(url, "POST", f"{PREFIX}/whatif", endless)
+        _, writer = await opened(url, "POST", f"{PREFIX}/whatif", endless(stage))
         waiting = asyncio.create_task(asked(url, "POST", f"{PREFIX}/whatif", b"{}"))
         await asyncio.sleep(0.1)
         assert not waiting.done()
