@@ -3,9 +3,9 @@
     async with serve(ServerOptions(port=0), ServerParts(metrics=render_metrics, review=ask_api_server)) as server:
         print(server.url)
 
-The layers of a request, from outside in: limits of the connection (`protocol`), checks and headers (`guard`), access
-control (`access`), the pages. Leaving the context stops listening, lets requests under way finish for half a second,
-and drops the rest. No signal handlers, no threads, no tasks of its own.
+The layers of a request, from outside in: limits of handshakes (`listener`) and of the connection (`protocol`), checks
+and headers (`guard`), access control (`access`), the pages. Leaving the context stops listening, lets requests under
+way finish for half a second, and drops the rest. No signal handlers, no threads.
 """
 
 from __future__ import annotations
@@ -29,6 +29,7 @@ from bayplan.server.authorization import Authorizer
 from bayplan.server.certificates import ServingTls
 from bayplan.server.guard import Guard
 from bayplan.server.health import HealthCounts, health_routes
+from bayplan.server.listener import TlsListener
 from bayplan.server.options import Limits, ServerOptions, ServerParts, ServingError
 from bayplan.server.pages import page_routes
 from bayplan.server.profiling import profiling_routes
@@ -103,19 +104,23 @@ async def _not_found(scope: Scope, receive: Receive, send: Send) -> None:
     raise Refusal(404, f'no page "{scope["path"]}"')
 
 
-async def _listen(options: ServerOptions, app: Guard, state: ServerState, tls: ServingTls | None) -> asyncio.Server:
+async def _listen(
+    options: ServerOptions, app: Guard, state: ServerState, tls: ServingTls | None
+) -> asyncio.Server | TlsListener:
     limits = options.limits
     config = _uvicorn_config(app, limits)
+    # The name stands for two addresses, which would get two ports.
+    host = "127.0.0.1" if options.bind_address == "localhost" else options.bind_address
+
+    def connected() -> GuardedProtocol:
+        return GuardedProtocol(config, state, limits)
+
     try:
-        return await asyncio.get_running_loop().create_server(
-            lambda: GuardedProtocol(config, state, limits),
-            # The name stands for two addresses, which would get two ports.
-            "127.0.0.1" if options.bind_address == "localhost" else options.bind_address,
-            options.port,
-            backlog=_BACKLOG,
-            ssl=tls.context if tls else None,
-            ssl_handshake_timeout=limits.handshake_seconds if tls else None,
-        )
+        if tls is None:
+            return await asyncio.get_running_loop().create_server(connected, host, options.port, backlog=_BACKLOG)
+        listener = TlsListener(connected, tls.context, limits)
+        await listener.listen(host, options.port)
+        return listener
     except OSError as error:
         where = f"{options.bind_address}:{options.port}"
         raise ServingError(f"cannot listen on {where}: {error.strerror or error}\nhint: {_advice(error)}") from error
@@ -149,7 +154,7 @@ def _uvicorn_config(app: Guard, limits: Limits) -> Config:
     return config
 
 
-async def _stop(listener: asyncio.Server, guard: Guard, state: ServerState, limits: Limits) -> None:
+async def _stop(listener: asyncio.Server | TlsListener, guard: Guard, state: ServerState, limits: Limits) -> None:
     listener.close()
     for connection in list(state.connections):
         connection.shutdown()
