@@ -97,6 +97,9 @@ def main(arguments: Sequence[str], *, program: str = "bayplan") -> int:
     except KeyboardInterrupt:
         # A second one while the interpreter ends has nothing to say either.
         signal.signal(signal.SIGINT, signal.SIG_DFL)
+        # Where it came in text that `exec` ran, as dataclasses do, `python -m` would end by the signal and not with
+        # this status: the interpreter forgets it when it runs other text.
+        exec("")
         return INTERRUPTED
     except BrokenPipeError:
         _discard_output()

@@ -155,6 +155,18 @@ def test_an_interrupt_ends_quietly(failing: list[BaseException], capsys: pytest.
     assert capsys.readouterr() == ("", "")
 
 
+def test_an_interrupt_of_generated_code_has_the_same_status(tmp_path: Path) -> None:
+    """Dataclasses and named tuples are made by `exec`, many of them while modules are loaded."""
+    (tmp_path / "interrupted.py").write_text(
+        "from bayplan.cli import main as main_module\n"
+        "main_module._dispatch = lambda arguments, program: exec('raise KeyboardInterrupt')\n"
+        "main_module.run()\n"
+    )
+    done = subprocess.run([sys.executable, "-m", "interrupted"], cwd=tmp_path, capture_output=True, text=True)
+
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
 def test_kubectl_finds_us_as_a_plugin() -> None:
     assert main_module._program("/usr/bin/kubectl-bayplan") == "kubectl bayplan"
     assert main_module._program("/usr/bin/bayplan") == "bayplan"
