@@ -16,6 +16,10 @@ def quota(hard: dict[str, str], *scopes: str) -> dict[str, Any]:
     return {"metadata": {"name": "o"}, "spec": {"hard": hard, "scopes": list(scopes)}}
 
 
+def selected(hard: dict[str, str], *requirements: dict[str, Any]) -> dict[str, Any]:
+    return {"metadata": {"name": "o"}, "spec": {"hard": hard, "scopeSelector": {"matchExpressions": requirements}}}
+
+
 def budget(**spec: Any) -> dict[str, Any]:
     return {"metadata": {"name": "o"}, "spec": {"selector": _SELECTOR, **spec}}
 
@@ -60,6 +64,49 @@ REFUSED = [
         quota({"pods": "1"}, "Terminating", "NotTerminating"),
         'ResourceQuota "o" is invalid: '
         'spec.scopes: Invalid value: ["Terminating","NotTerminating"]: conflicting scopes',
+    ),
+    (
+        "api/v1",
+        "resourcequotas",
+        selected({"pods": "1"}, {"scopeName": "Nope", "operator": "Exists"}),
+        'ResourceQuota "o" is invalid: '
+        'spec.scopeSelector.matchExpressions.scopeName: Invalid value: "Nope": unsupported scope',
+    ),
+    (
+        "api/v1",
+        "resourcequotas",
+        selected({"pods": "1"}, {"scopeName": "BestEffort", "operator": "In", "values": ["a"]}),
+        'ResourceQuota "o" is invalid: spec.scopeSelector.matchExpressions.operator: Invalid value: "In": must be '
+        "'Exists' when scope is any of ResourceQuotaScopeTerminating, ResourceQuotaScopeNotTerminating, "
+        "ResourceQuotaScopeBestEffort, ResourceQuotaScopeNotBestEffort or ResourceQuotaScopeCrossNamespacePodAffinity",
+    ),
+    (
+        "api/v1",
+        "resourcequotas",
+        selected({"pods": "1"}, {"scopeName": "PriorityClass", "operator": "NotIn"}),
+        'ResourceQuota "o" is invalid: spec.scopeSelector.matchExpressions.values: Required value: must be at least '
+        "one value when `operator` is 'In' or 'NotIn' for scope selector",
+    ),
+    (
+        "api/v1",
+        "resourcequotas",
+        selected({"pods": "1"}, {"scopeName": "PriorityClass", "operator": "Exists", "values": ["a"]}),
+        'ResourceQuota "o" is invalid: spec.scopeSelector.matchExpressions.values: Invalid value: ["a"]: must be no '
+        "value when `operator` is 'Exist' or 'DoesNotExist' for scope selector",
+    ),
+    (
+        "api/v1",
+        "resourcequotas",
+        selected({"pods": "1"}, {"scopeName": "VolumeAttributesClass", "operator": "Exists"}),
+        'ResourceQuota "o" is invalid: spec.scopeSelector.matchExpressions: Invalid value: '
+        '{"MatchExpressions":[{"ScopeName":"VolumeAttributesClass","Operator":"Exists","Values":null}]}: '
+        "unsupported scope applied to resource",
+    ),
+    (
+        "api/v1",
+        "resourcequotas",
+        quota({"services": "1500m"}),
+        'ResourceQuota "o" is invalid: spec.hard[services]: Invalid value: "1500m": must be an integer',
     ),
     (
         "apis/policy/v1",
@@ -124,6 +171,8 @@ def test_what_is_refused_is_told_in_the_same_words(
         quota({"hugepages-2Mi": "1", "requests.nvidia.com/gpu": "1", "requests.storage": "1Gi", "services": "1"}),
         quota({"gold.storageclass.storage.k8s.io/requests.storage": "1Gi", "count/jobs.batch": "1"}),
         quota({"limits.ephemeral-storage": "1", "services.loadbalancers": "0"}),
+        quota({"gpu.deviceclass.resource.k8s.io/devices": "1", "persistentvolumeclaims": "1"}, "VolumeAttributesClass"),
+        selected({"pods": "1"}, {"scopeName": "PriorityClass", "operator": "DoesNotExist"}),
     ],
 )
 def test_quotas_of_all_kinds_of_resources_are_taken(api: ApiClient, namespace: str, document: dict[str, Any]) -> None:

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
 from bayplan.apiserver.kinds.kind import Admission, Kinds, ServedKind
+from bayplan.apiserver.kinds.limit_rules import apply_limits_to_pod
 from bayplan.apiserver.kinds.metadata import (
     carry_over,
     drop_empty,
@@ -20,6 +21,7 @@ from bayplan.apiserver.kinds.metadata import (
     validate_metadata,
 )
 from bayplan.apiserver.kinds.pod_updates import validate_resize
+from bayplan.apiserver.kinds.quota_rules import is_charged
 from bayplan.apiserver.objects import managed_fields
 from bayplan.apiserver.objects.admission_attributes import CREATE, DELETE, AdmissionAttributes
 from bayplan.apiserver.objects.admission_attributes import UPDATE as UPDATED
@@ -184,6 +186,9 @@ class ObjectWriter:
             managed_fields.record_update(old, new, kind.type, self._writer(kind, caller))
         if new == old:
             return entry.raw
+        is_bounded = self.store.count(QUOTAS) and not caller.options.dry_run
+        if is_bounded and is_charged(kind.resource, caller.subresource, old, new):
+            charge(self.store, kind, new, self._set_used, old=old)
         if self._is_finished(new, kind):
             return self.remove(kind, new, dry_run=caller.options.dry_run)
         return self.commit(kind, new, dry_run=caller.options.dry_run)
@@ -229,6 +234,8 @@ class ObjectWriter:
             kind.default(new)
         if kind.admit is not None:
             kind.admit(new, old, self._admission(caller.user))
+        if caller.subresource == _RESIZE:
+            apply_limits_to_pod(new, self._admission(caller.user))
         self._mutate(attributes, caller)
         # What these may change, the rules of an update forbid.
         self._validate(kind, new, None if caller.subresource in (_EPHEMERAL, _RESIZE) else old)

@@ -85,7 +85,7 @@ def _quoted(value: JsonValue) -> str:
         return f'"{value}"'
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, list) and all(isinstance(item, str) for item in value):
+    if isinstance(value, list | dict):
         return encode(value).decode()
     return "null" if value is None else str(value)
 

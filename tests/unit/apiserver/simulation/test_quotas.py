@@ -83,6 +83,114 @@ async def test_a_quota_by_priority_class(driver: Driver) -> None:
     assert "exceeded quota" in await refused(driver, gold)
 
 
+async def test_a_quota_by_affinity_to_pods_of_other_namespaces(driver: Driver) -> None:
+    spec: Json = {"hard": {"pods": "0"}, "scopes": ["CrossNamespacePodAffinity"]}
+    await driver.create(QUOTAS, {"metadata": {"name": "q"}, "spec": spec})
+    near, far = pod("near"), pod("far")
+    term: Json = {"topologyKey": "zone", "labelSelector": {}}
+    near["spec"]["affinity"] = {"podAffinity": {"requiredDuringSchedulingIgnoredDuringExecution": [term]}}
+    weighted = {"weight": 1, "podAffinityTerm": term | {"namespaceSelector": {}}}
+    far["spec"]["affinity"] = {"podAntiAffinity": {"preferredDuringSchedulingIgnoredDuringExecution": [weighted]}}
+    await driver.create(PODS, near)
+
+    assert "exceeded quota" in await refused(driver, far)
+
+
+async def test_a_quota_by_the_attributes_of_volumes(driver: Driver) -> None:
+    selector = {"matchExpressions": [{"scopeName": "VolumeAttributesClass", "operator": "In", "values": ["fast"]}]}
+    spec: Json = {"hard": {"persistentvolumeclaims": "1"}, "scopeSelector": selector}
+    await driver.create(QUOTAS, {"metadata": {"name": "q"}, "spec": spec})
+    path = f"{CORE}/persistentvolumeclaims"
+
+    def claim(name: str, **given: Json) -> Json:
+        requests = {"requests": {"storage": "1Gi"}}
+        return {"metadata": {"name": name}, "spec": {"accessModes": ["ReadWriteOnce"], "resources": requests, **given}}
+
+    await driver.create(path, claim("plain"))
+    await driver.create(path, claim("fast", volumeAttributesClassName="fast"))
+
+    message = await refused(driver, claim("second", volumeAttributesClassName="fast"), path)
+    assert message.endswith(
+        "requested: persistentvolumeclaims=1, used: persistentvolumeclaims=1, limited: persistentvolumeclaims=1"
+    )
+
+
+async def test_a_quota_counts_the_devices_that_claims_ask_for(driver: Driver) -> None:
+    name = "gpu.deviceclass.resource.k8s.io/devices"
+    await driver.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": {name: "5"}}})
+    path = "/apis/resource.k8s.io/v1/namespaces/default/resourceclaims"
+
+    def claim(name: str, **request: Json) -> Json:
+        return {"metadata": {"name": name}, "spec": {"devices": {"requests": [{"name": "r", **request}]}}}
+
+    exactly: Json = {"deviceClassName": "gpu", "count": 2}
+    alternatives = [{"name": str(count), "deviceClassName": "gpu", "count": count} for count in (3, 1)]
+    await driver.create(path, claim("a", exactly=exactly))
+    await driver.create(path, claim("b", firstAvailable=alternatives))
+    all_of_them: Json = {"deviceClassName": "gpu", "allocationMode": "All"}
+
+    assert f"requested: {name}=32, used: {name}=5" in await refused(driver, claim("c", exactly=all_of_them), path)
+    await driver.call("DELETE", f"{path}/b")
+    await driver.wait(1)
+    assert (await driver.get(f"{QUOTAS}/q"))["status"]["used"] == {name: "2"}
+
+
+async def test_a_quota_is_charged_when_an_object_asks_for_more(driver: Driver) -> None:
+    hard = {"requests.cpu": "2", "requests.storage": "2Gi", "services.nodeports": "1"}
+    await driver.create(QUOTAS, {"metadata": {"name": "q"}, "spec": {"hard": hard}})
+    await driver.create(PODS, sized("a", requests={"cpu": "1"}))
+    await driver.bind("a", "node-1")
+    service: Json = {
+        "metadata": {"name": "s"},
+        "spec": {"ports": [{"port": 80, "name": "a"}, {"port": 81, "name": "b"}]},
+    }
+    await driver.create(f"{CORE}/services", service)
+    await driver.wait(1)
+
+    async def changed(path: str, spec: Json) -> str:
+        kind = "application/merge-patch+json"
+        answer = await driver.transport.request("PATCH", path, body={"spec": spec}, content_type=kind)
+        return "" if answer.status == 200 else str(answer.json()["message"])
+
+    def cpu(amount: str) -> Json:
+        return {"containers": [{"name": "main", "resources": {"requests": {"cpu": amount}}}]}
+
+    too_much = await changed(f"{PODS}/a/resize", cpu("2500m"))
+    assert "requested: requests.cpu=1500m, used: requests.cpu=1, limited: requests.cpu=2" in too_much
+    assert await changed(f"{PODS}/a/resize", cpu("1800m")) == ""
+    assert (await driver.get(f"{QUOTAS}/q"))["status"]["used"]["requests.cpu"] == "1800m"
+    await changed(f"{PODS}/a/resize", cpu("500m"))
+    await driver.wait(1)
+    assert (await driver.get(f"{QUOTAS}/q"))["status"]["used"]["requests.cpu"] == "500m"
+    assert "requested: services.nodeports=2" in await changed(f"{CORE}/services/s", {"type": "NodePort"})
+
+
+async def test_a_pod_that_gets_a_deadline_moves_from_one_quota_to_another(driver: Driver) -> None:
+    for name, scope in (("ends", "Terminating"), ("stays", "NotTerminating")):
+        spec: Json = {"hard": {"pods": "1"}, "scopes": [scope]}
+        await driver.create(QUOTAS, {"metadata": {"name": name}, "spec": spec})
+    await driver.create(PODS, pod("a"))
+    await driver.patch(f"{PODS}/a", {"spec": {"activeDeadlineSeconds": 60}})
+    await driver.wait(1)
+    used = [(await driver.get(f"{QUOTAS}/{name}"))["status"]["used"]["pods"] for name in ("ends", "stays")]
+
+    assert used == ["1", "0"]
+
+
+async def test_a_limit_range_bounds_a_resize(driver: Driver) -> None:
+    item: Json = {"type": "Container", "max": {"cpu": "1"}}
+    await driver.create(f"{CORE}/limitranges", {"metadata": {"name": "l"}, "spec": {"limits": [item]}})
+    await driver.create(PODS, sized("a", requests={"cpu": "500m"}, limits={"cpu": "1"}))
+    await driver.bind("a", "node-1")
+    await driver.wait(1)
+    body = {"spec": {"containers": [{"name": "main", "resources": {"limits": {"cpu": "2"}}}]}}
+    kind = "application/merge-patch+json"
+    answer = await driver.transport.request("PATCH", f"{PODS}/a/resize", body=body, content_type=kind)
+
+    assert answer.status == 403
+    assert "maximum cpu usage per Container is 1, but limit is 2" in answer.json()["message"]
+
+
 async def test_a_limit_range_fills_in_and_bounds_containers(driver: Driver) -> None:
     item: Json = {"type": "Container", "default": {"cpu": "500m"}, "defaultRequest": {"cpu": "100m"}}
     item |= {"min": {"cpu": "50m"}, "max": {"cpu": "1"}, "maxLimitRequestRatio": {"cpu": "5"}}

@@ -1,6 +1,6 @@
-"""ResourceQuotas: how much of each is used, counted again when something goes away or a quota changes.
+"""ResourceQuotas: how much of each is used, counted again when something goes away, asks for less, or a quota changes.
 
-Creations are charged as they happen (`objects.quota`), so that only deletions and finished pods are followed here.
+Creations are charged as they happen (`objects.quota`), so that only deletions and changes are followed here.
 """
 
 from __future__ import annotations
@@ -9,13 +9,20 @@ from collections.abc import Iterable
 from decimal import Decimal
 
 from bayplan.apiserver.kinds.pod_resources import Amounts, sum_amounts
-from bayplan.apiserver.kinds.quota_rules import COUNTED_BY_NAME, concerns, shown, usage
+from bayplan.apiserver.kinds.quota_rules import (
+    COUNTED_BY_NAME,
+    DEVICE_CLAIMS,
+    concerns,
+    counts_devices,
+    scope_of,
+    shown,
+    usage,
+)
 from bayplan.apiserver.protocol.encoding import Json, decode_object
 from bayplan.apiserver.simulation.controllers.base import Controller
-from bayplan.apiserver.simulation.controllers.pod_tally import PHASE_FIELD
-from bayplan.apiserver.storage.store import DELETED, Change, Key
+from bayplan.apiserver.storage.store import DELETED, Change, Entry, Key
 
-_WATCHED = ("pods", *(name for name in COUNTED_BY_NAME if name != "resourcequotas"))
+_WATCHED = ("pods", DEVICE_CLAIMS, *(name for name in COUNTED_BY_NAME if name != "resourcequotas"))
 _AGAIN_SECONDS = 10.0
 
 
@@ -27,9 +34,15 @@ class ResourceQuotas(Controller):
     watches = _WATCHED
 
     def keys_for(self, resource: str, change: Change) -> Iterable[Key]:
-        if not self.primaries or (change.type != DELETED and not (resource == "pods" and _has_finished(change))):
+        if not self.primaries:
             return ()
-        return [entry.key for entry in self.client.entries(self.primary, change.entry.namespace)]
+        keys = [entry.key for entry in self.client.entries(self.primary, change.entry.namespace)]
+        if not keys or change.type == DELETED:
+            return keys
+        is_known = change.previous is None or _counted_as(resource, change.previous) == _counted_as(
+            resource, change.entry
+        )
+        return () if is_known else keys
 
     def reconcile(self, key: Key) -> float | None:
         quota = self.client.get(self.primary, key)
@@ -58,15 +71,16 @@ class ResourceQuotas(Controller):
         legacy = {name.partition(".")[0] for name in hard} & set(COUNTED_BY_NAME)
         pods = {"pods"} if any(_is_about_pods(name) for name in hard) else set()
         claims = {"persistentvolumeclaims"} if any("storage" in name for name in hard) else set()
+        devices = {DEVICE_CLAIMS} if any(counts_devices(name) for name in hard) else set()
         served = {kind.stored_as for kind in self.client.api.kinds if kind.namespaced}
-        return sorted((named | legacy | pods | claims) & served)
+        return sorted((named | legacy | pods | claims | devices) & served)
 
 
 def _is_about_pods(name: str) -> bool:
     return name in ("pods", "cpu", "memory", "ephemeral-storage") or name.startswith(("requests.", "limits."))
 
 
-def _has_finished(change: Change) -> bool:
-    done = ("Succeeded", "Failed")
-    before = change.previous.fields[PHASE_FIELD] if change.previous is not None else ""
-    return change.entry.fields[PHASE_FIELD] in done and before not in done
+def _counted_as(resource: str, entry: Entry) -> tuple[Amounts, object]:
+    """What of an object quotas count, and what says which quotas."""
+    document = decode_object(entry.raw)
+    return usage(resource, document), scope_of(resource, document)
