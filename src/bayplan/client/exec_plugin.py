@@ -16,9 +16,10 @@ import os
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 import msgspec
@@ -33,6 +34,8 @@ SUPPORTED_VERSIONS = (f"{API_GROUP}/v1", f"{API_GROUP}/v1beta1")
 
 _EXPIRY_LEEWAY_SECONDS = 5.0
 _MAX_OUTPUT_BYTES = 1 << 20
+_READ_BYTES = 1 << 16
+_END_SECONDS = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,27 +106,34 @@ class ExecCredentials:
                 stdin=None if interactive else DEVNULL,
                 stdout=PIPE,
                 env=self._child_environment(interactive=interactive),
-                limit=_MAX_OUTPUT_BYTES,
+                # A session of its own ends as a whole. One that asks a person needs the session of the terminal.
+                start_new_session=not interactive,
             )
         except OSError as error:
             raise self._cannot_run(error) from error
-        output = await self._output_of(process)
+        output = await self._output_of(process, end=process.kill if interactive else partial(_end_session, process.pid))
         if process.returncode != 0:
             raise self._failed(f"ended with status {process.returncode}")
         return output
 
-    async def _output_of(self, process: asyncio.subprocess.Process) -> bytes:
+    async def _output_of(self, process: asyncio.subprocess.Process, end: Callable[[], None]) -> bytes:
+        assert process.stdout is not None
+        output = bytearray()
         try:
             async with asyncio.timeout(self._plugin.timeout_seconds):
-                output, _ = await process.communicate()
-                return output
+                while some := await process.stdout.read(_READ_BYTES):
+                    output += some
+                    if len(output) > _MAX_OUTPUT_BYTES:
+                        raise self._failed(f"printed more than {_MAX_OUTPUT_BYTES:,} bytes")
+                await process.wait()
+                return bytes(output)
         except TimeoutError:
             raise self._failed(f"gave no answer within {self._plugin.timeout_seconds:g} s") from None
         finally:
-            if process.returncode is None:
+            if process.returncode is None or not process.stdout.at_eof():
                 with contextlib.suppress(ProcessLookupError):
-                    process.send_signal(signal.SIGKILL)
-                await process.wait()
+                    end()
+                await _ended(process, process.stdout)
 
     def _remember(self, output: bytes) -> Identity:
         status = self._checked(output)
@@ -184,6 +194,19 @@ class ExecCredentials:
             f"the credential plugin `{self._plugin.command}` {what}",
             hint="run it by hand, or log in again with the tool it belongs to",
         )
+
+
+async def _ended(process: asyncio.subprocess.Process, output: asyncio.StreamReader) -> None:
+    """Wait for the end, which comes when the output is read. Whoever left the session may keep it open for longer."""
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(_END_SECONDS):
+            while await output.read(_READ_BYTES):
+                pass
+            await process.wait()
+
+
+def _end_session(leader: int) -> None:
+    os.killpg(leader, signal.SIGKILL)
 
 
 def resolve_command(command: str, folder: Path) -> str:

@@ -8,6 +8,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from tests.waiting import until
 
 from bayplan.client.errors import CredentialError
 from bayplan.client.exec_plugin import ExecCredentials, ExecPlugin, resolve_command
@@ -143,6 +144,35 @@ async def test_a_plugin_that_fails_is_named_with_its_failure_and_without_its_out
 async def test_a_plugin_that_hangs_is_ended(tmp_path: Path, clock: VirtualClock) -> None:
     with pytest.raises(CredentialError, match=r"no answer within 0\.1 s"):
         await _credentials(_plugin(tmp_path, "time.sleep(60)", timeout_seconds=0.1), clock).obtain()
+
+
+async def test_what_a_plugin_that_hangs_has_started_is_ended_too(tmp_path: Path, clock: VirtualClock) -> None:
+    """A child that keeps the output open would hold every request up for as long as it runs."""
+    child = tmp_path / "child"
+    script = (
+        "import subprocess\n"
+        f"open({str(child)!r}, 'w').write(str(subprocess.Popen(['sleep', '600']).pid))\n"
+        "time.sleep(600)\n"
+    )
+    async with asyncio.timeout(60):
+        with pytest.raises(CredentialError, match="no answer within 2 s"):
+            await _credentials(_plugin(tmp_path, script, timeout_seconds=2.0), clock).obtain()
+
+    await until(lambda: not _runs(int(child.read_text())))
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return " (sleep) Z" not in Path(f"/proc/{pid}/stat").read_text()
+    except (FileNotFoundError, ProcessLookupError):
+        return False
+
+
+async def test_output_without_end_is_not_gathered(tmp_path: Path, clock: VirtualClock) -> None:
+    script = "while True: os.write(1, bytes(65536))\n"
+    async with asyncio.timeout(60):
+        with pytest.raises(CredentialError, match="printed more than 1,048,576 bytes"):
+            await _credentials(_plugin(tmp_path, script, timeout_seconds=600), clock).obtain()
 
 
 async def test_a_plugin_that_is_not_installed_shows_its_own_hint(clock: VirtualClock) -> None:
