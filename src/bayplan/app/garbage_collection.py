@@ -12,7 +12,7 @@ garbage. So its threshold is only a safety net, for plugins that make cycles, an
 
 Each collection is followed by a pause a hundred times as long. Many are some thousands: ten collections of a few
 milliseconds delay fewer pods than one of thirty, which is what 50,000 new objects took. When the scheduler was idle
-each time for some seconds, freed memory is given back to the machine as well.
+each time for some seconds and no pod came in between, freed memory is given back to the machine as well.
 """
 
 from __future__ import annotations
@@ -43,9 +43,12 @@ _YOUNG, _ALL = 1, 2
 class GarbageCollection:
     """Of one process. `start` it, `settle` once the cluster is read, then `run` it beside the work, and `stop`."""
 
-    def __init__(self, clock: Clock, *, is_idle: Callable[[], bool]) -> None:
+    def __init__(self, clock: Clock, *, is_idle: Callable[[], bool], pods_taken: Callable[[], int]) -> None:
+        """`is_idle`: no pod is on its way. `pods_taken`: how many pods were taken from the queue since the start."""
         self._clock = clock
         self._is_idle = is_idle
+        self._pods_taken = pods_taken
+        self._taken = 0
         self._affordable_at = self._collected_all_at = clock.monotonic()
         self._before: tuple[int, int, int] | None = None
         self._idle_looks = 0
@@ -71,7 +74,9 @@ class GarbageCollection:
     def collect_due(self) -> None:
         """Collect what is due, unless the last collection was too recent."""
         began = self._clock.monotonic()
-        self._idle_looks = self._idle_looks + 1 if self._is_idle() else 0
+        taken = self._pods_taken()
+        self._idle_looks = self._idle_looks + 1 if self._is_idle() and taken == self._taken else 0
+        self._taken = taken
         if began < self._affordable_at:
             return
         generation = self._due(began)

@@ -139,7 +139,9 @@ class LiveScheduler:
         """Set once the caches hold the whole cluster."""
         self.turns = Turns(self._is_deciding_or_binding, is_idle=self._is_idle)
         """For what is done in this thread beside scheduling."""
-        self.garbage_collection = GarbageCollection(clock, is_idle=self._is_idle)
+        self.garbage_collection = GarbageCollection(
+            clock, is_idle=self._is_idle, pods_taken=lambda: self.queue.scheduling_cycle
+        )
 
     def _load_expressions(self, _old: DeviceClass | None, _new: DeviceClass | None) -> None:
         """Load the language that selects devices once there are any, in a thread: the first pod with a claim would

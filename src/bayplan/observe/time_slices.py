@@ -1,15 +1,22 @@
 """Work that clients ask for, in slices of time in the event loop's thread: explanations, scrapes, pages.
 
 Such work runs in the thread that schedules, because it reads what that writes. It waits for a turn first. Turns are
-given one at a time, in the order of asking; each is followed by a rest as long as it took while pods are on their way,
-and while the scheduler is at work, a turn waits for its end, within limits. So a pod waits for one turn at most on each
-of its steps, however many clients ask, and clients are answered however many pods there are. What may take longer than
-a turn is a generator (`Work`) that yields between steps and returns its result; `in_slices` runs it over many turns.
+given one at a time, in the order of asking, and while the scheduler is at work, a turn waits for its end, within
+limits. So a pod waits for one turn at most on each of its steps, however many clients ask, and clients are answered
+however many pods there are.
+
+While pods come, all turns together have a share of the thread's time, kept by rests between them. What they do not use
+of it is saved for a while: a client that asks now and then is answered at half the thread's speed, clients that ask
+all the time get the share. Once no pod was on its way for a second, there are no rests.
+
+What may take longer than a turn is a generator (`Work`) that yields between steps and returns its result; `in_slices`
+runs it over many turns.
 """
 
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
 from collections.abc import Callable, Generator
 from typing import TypeVar
@@ -23,7 +30,12 @@ _TURN_SECONDS = 0.002
 _LOOK_SECONDS = 0.001
 _PATIENCE_SECONDS = 0.015
 """How long a turn waits for the scheduler."""
-_MOST_REST_SECONDS = 0.1
+_SHARE = 0.1
+"""Of the thread's time, for all turns together, while pods come."""
+_MOST_SAVED_SECONDS = 0.5
+_MOST_REST_SECONDS = 1.0
+_QUIET_SECONDS = 1.0
+"""Without a pod on its way, after which turns are no longer limited to their share."""
 
 
 class Turns:
@@ -38,6 +50,9 @@ class Turns:
         self._waiting: deque[asyncio.Future[None]] = deque()
         self._timer: asyncio.Handle | None = None
         self._began = 0.0
+        self._saved = _MOST_SAVED_SECONDS
+        """Seconds that turns may take beyond their share; negative: that they took beyond it."""
+        self._counted_at = self._pods_at = -math.inf
         self._due: float | None = None
         """Since when the next turn waits for the scheduler."""
         self._loop: asyncio.AbstractEventLoop | None = None
@@ -67,7 +82,10 @@ class Turns:
             return
         now = self._loop.time()
         self._due = now if self._due is None else self._due
-        if self._is_busy() and now < self._due + _PATIENCE_SECONDS:
+        is_busy = self._is_busy()
+        if is_busy:
+            self._pods_at = now
+        if is_busy and now < self._due + _PATIENCE_SECONDS:
             self._timer = self._loop.call_later(_LOOK_SECONDS, self._give)
             return
         self._began, self._due = now, None
@@ -78,8 +96,19 @@ class Turns:
     def _rest(self) -> None:
         assert self._loop is not None
         # Whatever else is ready in the loop has its step before the next turn even without a rest.
-        rest = 0.0 if self._is_idle() else min(self._time() - self._began, _MOST_REST_SECONDS)
-        self._timer = self._loop.call_later(rest, self._give)
+        self._timer = self._loop.call_later(self._rest_after(self._time()), self._give)
+
+    def _rest_after(self, ended: float) -> float:
+        """Seconds without a turn, after the one that ended now."""
+        self._saved = min(_MOST_SAVED_SECONDS, self._saved + (ended - self._counted_at) * _SHARE)
+        self._counted_at = ended
+        if not self._is_idle():
+            self._pods_at = ended
+        if ended >= self._pods_at + _QUIET_SECONDS:
+            return 0.0
+        taken = ended - self._began
+        self._saved = max(self._saved - taken, -_MOST_REST_SECONDS * _SHARE)
+        return min(taken, _MOST_REST_SECONDS) if self._saved > 0 else -self._saved / _SHARE
 
 
 def at_once(work: Work[T]) -> T:

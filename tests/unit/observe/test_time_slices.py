@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from typing import Any
 
 import pytest
 
@@ -35,12 +34,29 @@ async def test_turns_are_given_in_the_order_of_asking_and_others_run_in_between(
     assert "".join(name[0] for name in order).rstrip("p") == "apbpcpapbpc"
 
 
+def compute(seconds: float) -> None:
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        pass
+
+
+def rests(turns: Turns) -> list[float]:
+    """The rests that it takes from now on."""
+    taken: list[float] = []
+    after = turns._rest_after
+
+    def rest_after(ended: float) -> float:
+        taken.append(after(ended))
+        return taken[-1]
+
+    turns._rest_after = rest_after  # type: ignore[method-assign]
+    return taken
+
+
 async def test_a_turn_is_followed_by_a_rest_as_long_as_it_took() -> None:
     turns = Turns()
     await turns.take()
-    began = time.monotonic()
-    while time.monotonic() < began + 0.02:
-        pass
+    compute(0.02)
     ended = time.monotonic()
     await turns.take()
 
@@ -49,19 +65,12 @@ async def test_a_turn_is_followed_by_a_rest_as_long_as_it_took() -> None:
 
 async def test_no_rest_is_taken_while_no_pod_is_on_its_way() -> None:
     """Others still have their step between two turns."""
-    turns, delays, steps = Turns(is_idle=lambda: True), [], []
-    turns._loop = asyncio.get_running_loop()
-    given = turns._loop.call_later
-
-    def call_later(delay: float, *rest: Any) -> asyncio.TimerHandle:
-        delays.append(delay)
-        return given(delay, *rest)
-
-    turns._loop.call_later = call_later  # type: ignore[method-assign]
+    turns, steps = Turns(is_idle=lambda: True), []
+    taken = rests(turns)
 
     async def other() -> None:
         for _ in range(20):
-            steps.append(len(delays))
+            steps.append(len(taken))
             await asyncio.sleep(0)
 
     beside = asyncio.create_task(other())
@@ -69,8 +78,47 @@ async def test_no_rest_is_taken_while_no_pod_is_on_its_way() -> None:
         await turns.take()
     await beside
 
-    assert set(delays) == {0.0}
+    assert set(taken) == {0.0}
     assert len(set(steps)) > 1
+
+
+def after(turns: Turns, *, began: float, taking: float) -> float:
+    """The rest after a turn."""
+    turns._began = began
+    return turns._rest_after(began + taking)
+
+
+def test_turns_that_are_asked_for_all_the_time_get_a_share_of_it_while_pods_come() -> None:
+    turns, now, taken = Turns(), 0.0, 0.0
+    for _ in range(10_000):
+        rest = after(turns, began=now, taking=0.004)
+        now += 0.004 + rest
+        taken += 0.004
+
+    assert taken <= now * module._SHARE + module._MOST_SAVED_SECONDS + 0.004
+    assert taken >= 0.95 * now * module._SHARE
+
+
+def test_who_asks_now_and_then_rests_as_long_as_each_turn_took() -> None:
+    turns = Turns()
+    for question in range(20):
+        assert after(turns, began=question * 1.0, taking=0.05) == pytest.approx(0.05)
+
+
+def test_a_turn_of_seconds_is_followed_by_a_rest_of_one_at_most() -> None:
+    turns = Turns()
+    assert after(turns, began=0.0, taking=30.0) == pytest.approx(module._MOST_REST_SECONDS)
+    assert after(turns, began=40.0, taking=0.01) == pytest.approx(0.01)
+
+
+def test_rests_end_once_no_pod_came_for_a_while() -> None:
+    is_idle = False
+    turns = Turns(is_idle=lambda: is_idle)
+    assert after(turns, began=0.0, taking=0.1) == pytest.approx(0.1)
+
+    is_idle = True
+    assert after(turns, began=0.2, taking=0.1) == pytest.approx(0.1)
+    assert after(turns, began=0.2 + module._QUIET_SECONDS, taking=0.1) == 0
 
 
 async def test_a_turn_waits_for_the_scheduler_but_not_forever() -> None:

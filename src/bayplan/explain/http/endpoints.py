@@ -43,7 +43,7 @@ __all__ = ["PREFIX", "explain_routes"]
 
 PREFIX = "/bayplan/v1"
 _MOST_DECISIONS = 1000
-_RECORDS_AT_A_TIME = 50
+_RECORDS_AT_A_TIME = 10
 _EVERY_SECONDS = 1.0
 _encode = msgspec.json.Encoder().encode
 

@@ -139,7 +139,10 @@ def _outcome(note: Note | Restored) -> str:
 
 def _reason(note: Note | Restored) -> str:
     """Why it was not placed, with the name of its template where its own stands: pods of one template share it."""
-    said, template = _said(note), template_of(note.name)
+    said = _said(note)
+    if note.name not in said:
+        return said
+    template = template_of(note.name)
     return said if template == note.name else re.sub(rf"\b{re.escape(note.name)}(?![\w.-])", template, said)
 
 
