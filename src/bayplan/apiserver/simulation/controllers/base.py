@@ -142,6 +142,11 @@ class Controller:
             found = [place[1] for place in places if place is not None and place[0] == self.primary]
         return found + self.claims.note(change) if resource == self.adopts else found
 
+    def seconds_until_available(self, owner: Json) -> float | None:
+        """When the next pod of a workload will have been ready for as long as the workload asks for."""
+        pods = self.client.pods.of(owner["metadata"]["uid"])
+        return pods.seconds_until_available(owner["spec"].get("minReadySeconds", 0), self.client.clock.now())
+
     def reconcile(self, key: Key) -> float | None:
         """Make the cluster equal to the spec. Returns the seconds until the next check, or None."""
         raise AssertionError(f"{type(self).__name__} reconciles nothing")

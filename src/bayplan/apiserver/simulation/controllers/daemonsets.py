@@ -53,7 +53,7 @@ class DaemonSets(Controller):
         if "deletionTimestamp" not in owner["metadata"]:
             self._adjust(owner, wanted)
         self._write_status(key, owner, wanted)
-        return None
+        return self.seconds_until_available(owner)
 
     def _wanted_nodes(self, owner: Json) -> set[str]:
         """The nodes that this daemon runs on; computed again only for nodes that changed."""
@@ -74,46 +74,27 @@ class DaemonSets(Controller):
     def _adjust(self, owner: Json, wanted: set[str]) -> None:
         revision = template_hash(owner["spec"]["template"])
         self._revisions.current(owner)
-        covered: set[str] = set()
-        outdated: list[tuple[Key, PodFacts]] = []
+        rollout = _Rollout(owner, wanted, self.client.clock.now())
         for key, pod in self.client.pods.of(owner["metadata"]["uid"]).in_order():
-            if pod.is_terminating:
-                covered.add(pod.node)
-            elif pod.node not in wanted or pod.node in covered or not pod.is_active:
+            is_new = pod.labels.get(REVISION_LABEL) == revision
+            if not (pod.is_terminating or (pod.node in wanted and pod.is_active)) or not rollout.add(key, pod, is_new):
                 self.client.delete_pod(owner, key)
-            else:
-                covered.add(pod.node)
-                outdated += [(key, pod)] if pod.labels.get(REVISION_LABEL) != revision else []
-        self._replace(owner, outdated, wanted)
+        for key in rollout.outdated():
+            self.client.delete_pod(owner, key)
         names = {pod.labels.get(REVISION_LABEL, "") for pod in self.client.pods.of(owner["metadata"]["uid"]).actives()}
         self._revisions.trim(owner, {f"{owner['metadata']['name']}-{name}" for name in {*names, revision}})
-        for node in sorted(wanted - covered):
+        for node in rollout.missing():
             made = pod_from_template(owner["spec"]["template"], owner, labels={REVISION_LABEL: revision})
             _pin(made["spec"], node)
             self.client.create_pod(owner, made)
-
-    def _replace(self, owner: Json, outdated: list[tuple[Key, PodFacts]], wanted: set[str]) -> None:
-        """Delete pods of old templates: those that are not available, and others while enough stay available."""
-        strategy = owner["spec"].get("updateStrategy") or {}
-        if strategy.get("type") == "OnDelete":
-            return
-        limit = absolute((strategy.get("rollingUpdate") or {}).get("maxUnavailable", 1), len(wanted), round_up=True)
-        ready_seconds, now = owner["spec"].get("minReadySeconds", 0), self.client.clock.now()
-        pods = list(self.client.pods.of(owner["metadata"]["uid"]).actives())
-        available = {pod.node for pod in pods if pod.is_available(ready_seconds, now)}
-        allowed = max(1, limit) - len(wanted - available)
-        for key, pod in outdated:
-            if pod.node in available:
-                allowed -= 1
-                if allowed < 0:
-                    continue
-            self.client.delete_pod(owner, key)
 
     def _write_status(self, key: Key, owner: Json, wanted: set[str]) -> None:
         pods = list(self.client.pods.of(owner["metadata"]["uid"]).actives())
         revision = template_hash(owner["spec"]["template"])
         placed = [pod for pod in pods if pod.node in wanted]
         ready = sum(pod.is_ready for pod in placed)
+        ready_seconds, now = owner["spec"].get("minReadySeconds", 0), self.client.clock.now()
+        available = len({pod.node for pod in placed if pod.is_available(ready_seconds, now)})
         status: Json = {
             "currentNumberScheduled": len(placed),
             "desiredNumberScheduled": len(wanted),
@@ -122,12 +103,78 @@ class DaemonSets(Controller):
             "observedGeneration": owner["metadata"].get("generation", 1),
         }
         updated = sum(pod.labels.get(REVISION_LABEL) == revision for pod in placed)
-        unavailable = len(wanted) - ready
+        unavailable = len(wanted) - available
         status |= {"updatedNumberScheduled": updated} if updated else {}
-        status |= {"numberAvailable": ready} if ready else {}
+        status |= {"numberAvailable": available} if available else {}
         status |= {"numberUnavailable": unavailable} if unavailable else {}
         if owner.get("status") != status:
             self.client.set_status(self.primary, key, status)
+
+
+class _Rollout:
+    """The pods of a DaemonSet by node, those of old templates apart, and which of them may be replaced now."""
+
+    def __init__(self, owner: Json, wanted: set[str], now: float) -> None:
+        strategy = owner["spec"].get("updateStrategy") or {}
+        rolling = strategy.get("rollingUpdate") or {}
+        self._is_rolling = strategy.get("type") != "OnDelete"
+        self._surge = absolute(rolling.get("maxSurge", 0), len(wanted), round_up=True)
+        self._unavailable = absolute(rolling.get("maxUnavailable", 1), len(wanted), round_up=True)
+        self._ready_seconds, self._now = owner["spec"].get("minReadySeconds", 0), now
+        self._wanted = wanted
+        self._old: dict[str, tuple[Key, PodFacts]] = {}
+        self._new: dict[str, PodFacts] = {}
+        self._leaving: set[str] = set()
+
+    def add(self, key: Key, pod: PodFacts, is_new: bool) -> bool:
+        """Take a pod into account; false if its node has enough of its kind."""
+        if pod.is_terminating:
+            self._leaving.add(pod.node)
+            return True
+        known = self._new if is_new else self._old
+        if pod.node in known or (not self._surges and (pod.node in self._new or pod.node in self._old)):
+            return False
+        if is_new:
+            self._new[pod.node] = pod
+        else:
+            self._old[pod.node] = (key, pod)
+        return True
+
+    def outdated(self) -> list[Key]:
+        """Pods of old templates to delete: those that are not available, and others while enough stay available."""
+        if not self._is_rolling:
+            return []
+        if self._surges:
+            return [key for node, (key, _) in self._old.items() if self._is_available(self._new.get(node))]
+        covered = {node for node in self._wanted if self._is_available(self._on(node))}
+        allowed = max(1, self._unavailable) - len(self._wanted - covered)
+        replaced = []
+        for node, (key, _) in self._old.items():
+            allowed -= 1 if node in covered else 0
+            if node not in covered or allowed >= 0:
+                replaced.append(key)
+        return replaced
+
+    def missing(self) -> list[str]:
+        """The nodes to make a pod for: those without one, and with a surge some beside a pod of an old template."""
+        empty = self._wanted - self._leaving - set(self._old) - set(self._new)
+        if not self._surges:
+            return sorted(empty)
+        surging = sum(not self._is_available(self._new[node]) for node in self._old if node in self._new)
+        waiting = sorted(node for node in self._old if node not in self._new)
+        unavailable = [node for node in waiting if not self._is_available(self._old[node][1])]
+        others = [node for node in waiting if node not in unavailable]
+        return sorted({*empty, *unavailable, *others[: max(0, self._surge - surging)]})
+
+    @property
+    def _surges(self) -> bool:
+        return self._is_rolling and self._surge > 0
+
+    def _on(self, node: str) -> PodFacts | None:
+        return self._new.get(node) or (self._old[node][1] if node in self._old else None)
+
+    def _is_available(self, pod: PodFacts | None) -> bool:
+        return pod is not None and pod.is_available(self._ready_seconds, self._now)
 
 
 def _placement(entry: Entry) -> tuple[Mapping[str, str], bytes]:

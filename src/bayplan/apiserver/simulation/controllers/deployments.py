@@ -10,11 +10,14 @@ import re
 from bayplan.apiserver.protocol.encoding import Json, JsonValue, encode_sorted, parse_timestamp
 from bayplan.apiserver.simulation.controllers.base import Controller
 from bayplan.apiserver.simulation.controllers.pods import copy_of, key_of, owner_reference
+from bayplan.apiserver.simulation.controllers.rollout_status import rollout_status, seconds_to_deadline
 from bayplan.apiserver.storage.store import Key
 
 SETS = "replicasets.apps"
 HASH_LABEL = "pod-template-hash"
 REVISION = "deployment.kubernetes.io/revision"
+_HISTORY = "deployment.kubernetes.io/revision-history"
+_OWN = (REVISION, _HISTORY, "kubectl.kubernetes.io/last-applied-configuration")
 _ALPHABET = "bcdfghjklmnpqrstvwxz2456789"
 _NUMBER = re.compile(r"[0-9]{1,19}")
 """As long as a number of 64 bits can be."""
@@ -34,28 +37,61 @@ class Deployments(Controller):
             return None
         self.claims.settle(deployment)
         sets = self.client.owned(SETS, deployment["metadata"]["uid"])
-        if "deletionTimestamp" not in deployment["metadata"] and not deployment["spec"].get("paused"):
-            new = self._new_set(deployment, sets)
-            sets = self.client.owned(SETS, deployment["metadata"]["uid"])
-            old = [one for one in sets if one["metadata"]["name"] != new["metadata"]["name"]]
-            self._roll(deployment, new, old)
-            self._trim_history(deployment, old)
-        self._write_status(key, deployment)
-        return None
+        if "deletionTimestamp" not in deployment["metadata"]:
+            if deployment["spec"].get("paused"):
+                self._resize_paused(deployment, sets)
+            else:
+                new = self._new_set(deployment, sets)
+                sets = self.client.owned(SETS, deployment["metadata"]["uid"])
+                old = [one for one in sets if one["metadata"]["name"] != new["metadata"]["name"]]
+                self._roll(deployment, new, old)
+                self._trim_history(deployment, old)
+        return self._write_status(key)
+
+    def _resize_paused(self, deployment: Json, sets: list[Json]) -> None:
+        """Give the only set with pods, or the latest, the size that is wanted now; between several nothing moves."""
+        active = [one for one in sets if _size(one)] or sorted(sets, key=_revision)[-1:]
+        if len(active) == 1:
+            self._scale(deployment, active[0], deployment["spec"].get("replicas", 1))
 
     def _new_set(self, deployment: Json, sets: list[Json]) -> Json:
         wanted = template_hash(deployment["spec"]["template"])
-        for one in sets:
-            if (one["metadata"].get("labels") or {}).get(HASH_LABEL) == wanted:
-                return one
-        revision = 1 + max((_revision(one) for one in sets), default=0)
-        created = self.client.create(_replica_set(deployment, wanted, revision))
-        self._annotate(deployment, revision)
-        return created
+        new = next((one for one in sets if (one["metadata"].get("labels") or {}).get(HASH_LABEL) == wanted), None)
+        revision = 1 + max((_revision(one) for one in sets if one is not new), default=0)
+        if new is None:
+            new = self.client.create(_replica_set(deployment, wanted, revision))
+        else:
+            self._sync(deployment, new, revision)
+        self._annotate(deployment, new["metadata"]["annotations"][REVISION])
+        return new
 
-    def _annotate(self, deployment: Json, revision: int) -> None:
+    def _sync(self, deployment: Json, new: Json, revision: int) -> None:
+        """Make the set of the present template the newest revision, with the annotations of the Deployment."""
+        annotations = (new["metadata"].get("annotations") or {}) | _copied(deployment)
+        before = annotations.get(REVISION, "")
+        if _revision(new) < revision and (not before or _NUMBER.fullmatch(before)):
+            annotations[REVISION] = str(revision)
+            if before:
+                earlier = annotations.get(_HISTORY)
+                annotations[_HISTORY] = f"{earlier},{before}" if earlier else before
+        seconds = deployment["spec"].get("minReadySeconds", 0)
+        if (annotations, seconds) == (new["metadata"].get("annotations"), new["spec"].get("minReadySeconds", 0)):
+            return
+
+        def sync(document: Json) -> Json:
+            document["metadata"]["annotations"] = dict(annotations)
+            document["spec"]["minReadySeconds"] = seconds
+            return document
+
+        self.client.update(SETS, key_of(new), sync)
+        new["metadata"]["annotations"] = annotations
+
+    def _annotate(self, deployment: Json, revision: str) -> None:
+        if (deployment["metadata"].get("annotations") or {}).get(REVISION) == revision:
+            return
+
         def annotate(document: Json) -> Json:
-            document["metadata"].setdefault("annotations", {})[REVISION] = str(revision)
+            document["metadata"].setdefault("annotations", {})[REVISION] = revision
             return document
 
         self.client.update(self.primary, key_of(deployment), annotate)
@@ -110,15 +146,20 @@ class Deployments(Controller):
         for one in idle[: max(0, len(idle) - limit)]:
             self.client.delete(SETS, key_of(one))
 
-    def _write_status(self, key: Key, deployment: Json) -> None:
+    def _write_status(self, key: Key) -> float | None:
         current = self.client.get(self.primary, key)
         if current is None:
-            return
+            return None
         sets = self.client.owned(SETS, current["metadata"]["uid"])
-        wanted_hash = template_hash(current["spec"]["template"])
-        status = _status(current, sets, wanted_hash, self.client.now())
+        wanted = template_hash(current["spec"]["template"])
+        new = next((one for one in sets if (one["metadata"].get("labels") or {}).get(HASH_LABEL) == wanted), None)
+        rolling = (current["spec"].get("strategy") or {}).get("rollingUpdate") or {}
+        _, unavailable = _limits(rolling, current["spec"].get("replicas", 1))
+        now = self.client.clock.now()
+        status = rollout_status(current, new, sets, unavailable, now)
         if current.get("status") != status:
             self.client.set_status(self.primary, key, status)
+        return seconds_to_deadline(current, status, now)
 
 
 def template_hash(template: Json) -> str:
@@ -140,13 +181,19 @@ def _replica_set(deployment: Json, wanted_hash: str, revision: int) -> Json:
         "name": f"{deployment['metadata']['name']}-{wanted_hash}",
         "namespace": deployment["metadata"]["namespace"],
         "labels": dict(template["metadata"]["labels"]),
-        "annotations": {REVISION: str(revision)},
+        "annotations": _copied(deployment) | {REVISION: str(revision)},
         "ownerReferences": [owner_reference(deployment)],
     }
     spec = {"replicas": 0, "selector": selector, "template": template}
     if deployment["spec"].get("minReadySeconds"):
         spec["minReadySeconds"] = deployment["spec"]["minReadySeconds"]
     return {"apiVersion": "apps/v1", "kind": "ReplicaSet", "metadata": metadata, "spec": spec}
+
+
+def _copied(deployment: Json) -> Json:
+    """The annotations of a Deployment that its sets get as well."""
+    annotations = deployment["metadata"].get("annotations") or {}
+    return {name: value for name, value in annotations.items() if name not in _OWN}
 
 
 def _size(one: Json) -> int:
@@ -179,47 +226,3 @@ def absolute(value: JsonValue, total: int, *, round_up: bool) -> int:
         share = int(value[:-1]) * total / 100
         return math.ceil(share) if round_up else math.floor(share)
     return int(value) if isinstance(value, int) or _NUMBER.fullmatch(str(value)) else 0
-
-
-def _status(deployment: Json, sets: list[Json], wanted_hash: str, now: str) -> Json:
-    def total(field: str, chosen: list[Json]) -> int:
-        return sum(one.get("status", {}).get(field, 0) for one in chosen)
-
-    new = [one for one in sets if (one["metadata"].get("labels") or {}).get(HASH_LABEL) == wanted_hash]
-    wanted = deployment["spec"].get("replicas", 1)
-    counts = {
-        "replicas": total("replicas", sets),
-        "updatedReplicas": total("replicas", new),
-        "readyReplicas": total("readyReplicas", sets),
-        "availableReplicas": total("availableReplicas", sets),
-    }
-    counts["unavailableReplicas"] = max(0, wanted - counts["availableReplicas"])
-    status: Json = {"observedGeneration": deployment["metadata"].get("generation", 1)}
-    status |= {name: value for name, value in counts.items() if value}
-    _, unavailable = _limits((deployment["spec"].get("strategy") or {}).get("rollingUpdate") or {}, wanted)
-    is_available = counts["availableReplicas"] >= wanted - unavailable
-    complete = counts["updatedReplicas"] == counts["replicas"] == counts["availableReplicas"] == wanted
-    progress = "NewReplicaSetAvailable" if complete else "ReplicaSetUpdated"
-    reason = "MinimumReplicasAvailable" if is_available else "MinimumReplicasUnavailable"
-    message = f"Deployment {'has' if is_available else 'does not have'} minimum availability."
-    outlook = "The rollout is complete." if complete else "The rollout is under way."
-    old = {c["type"]: c for c in deployment.get("status", {}).get("conditions") or ()}
-    status["conditions"] = [
-        _condition(old, "Available", str(is_available), reason, message, now),
-        _condition(old, "Progressing", "True", progress, outlook, now),
-    ]
-    return status
-
-
-def _condition(old: Json, kind: str, value: str, reason: str, message: str, now: str) -> Json:
-    before = old.get(kind) or {}
-    moved = before.get("lastTransitionTime", now) if before.get("status") == value else now
-    same = before.get("status") == value and before.get("reason") == reason
-    return {
-        "type": kind,
-        "status": value,
-        "lastUpdateTime": before.get("lastUpdateTime", now) if same else now,
-        "lastTransitionTime": moved,
-        "reason": reason,
-        "message": message,
-    }

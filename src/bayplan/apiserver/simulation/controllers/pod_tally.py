@@ -111,6 +111,13 @@ class OwnedPods:
             return self.ready
         return sum(f.is_active and f.is_available(min_ready_seconds, now) for f in self.by_key.values())
 
+    def seconds_until_available(self, min_ready_seconds: int, now: float) -> float | None:
+        """When the next pod that is ready will have been ready for long enough; None if there is none."""
+        if not min_ready_seconds:
+            return None
+        left = [f.ready_since + min_ready_seconds - now for f in self.actives() if f.ready_since is not None]
+        return min((seconds for seconds in left if seconds > 0), default=None)
+
 
 class PodTally:
     """The facts of all pods, by the owner that controls them."""

@@ -37,7 +37,7 @@ class ReplicaSets(Controller):
         self._write_status(key, owner, refusal)
         if refusal is not None:
             raise refusal
-        return again
+        return self.seconds_until_available(owner) if again is None else again
 
     def _adjust(self, owner: Json) -> float | None:
         uid = owner["metadata"]["uid"]

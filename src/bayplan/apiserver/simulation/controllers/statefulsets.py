@@ -37,7 +37,7 @@ class StatefulSets(Controller):
         if "deletionTimestamp" not in owner["metadata"]:
             self._adjust(owner, pods, update, current)
         self._write_status(key, owner, update, current)
-        return None
+        return self.seconds_until_available(owner)
 
     def _adjust(self, owner: Json, pods: Numbered, update: str, current: str) -> None:
         spec = owner["spec"]
@@ -50,7 +50,7 @@ class StatefulSets(Controller):
                 self._create(owner, ordinal, current if ordinal < _partition(owner) else update)
             elif key is not None and not pod.is_active and not pod.is_terminating:
                 self._delete(owner, key)
-            if in_order and (pod is None or not pod.is_ready or pod.is_terminating):
+            if in_order and (pod is None or not self._is_available(owner, pod) or pod.is_terminating):
                 return
         surplus = sorted((ordinal for ordinal in pods if ordinal not in wanted), reverse=True)
         for ordinal in surplus[:1] if in_order else surplus:
@@ -110,8 +110,11 @@ class StatefulSets(Controller):
                 if not pod.is_terminating:
                     self._delete(owner, key)
                 return
-            if not pod.is_ready:
+            if not self._is_available(owner, pod):
                 return
+
+    def _is_available(self, owner: Json, pod: PodFacts) -> bool:
+        return pod.is_available(owner["spec"].get("minReadySeconds", 0), self.client.clock.now())
 
     def _write_status(self, key: Key, owner: Json, update: str, current: str) -> None:
         pods = list(self.client.pods.of(owner["metadata"]["uid"]).actives())
@@ -124,7 +127,7 @@ class StatefulSets(Controller):
         status: Json = {
             "observedGeneration": owner["metadata"].get("generation", 1),
             "replicas": len(pods),
-            "availableReplicas": ready,
+            "availableReplicas": sum(self._is_available(owner, pod) for pod in pods),
             "updateRevision": update,
             "currentRevision": current,
             "collisionCount": 0,
