@@ -9,8 +9,9 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from bayplan.apiserver.kinds.unknown_fields import drop_unknown_fields, unknown_fields
 from bayplan.cli.cluster_access import ClusterClient, Discovered, connect
-from bayplan.cli.field_validation import FIELD_VALIDATION, Validate, drop_unknown_fields, unknown_fields
+from bayplan.cli.field_validation import FIELD_VALIDATION, Validate
 from bayplan.cli.options import Names, option
 from bayplan.cli.output import CommandError, note, print_value
 from bayplan.cli.targets import kinds_and_names

@@ -18,8 +18,9 @@ from bayplan.api.node import Node
 from bayplan.api.pod import Pod
 from bayplan.api.pod_defaults import UnknownPriorityClass, apply_pod_defaults
 from bayplan.api.workload import PriorityClass
+from bayplan.apiserver.kinds.unknown_fields import find_unknown_fields
 from bayplan.sim.workloads.arrivals import check_arrivals
-from bayplan.sim.workloads.model import AddNodes, Item, WorkloadFile
+from bayplan.sim.workloads.model import AddNodes, Item, NodeEvent, WorkloadFile
 from bayplan.sim.workloads.openb import read_nodes
 from bayplan.sim.workloads.units import MOST_PODS, Durations, period_of, seconds_of
 
@@ -95,8 +96,20 @@ def _objects(document: Document, path: Path, custom: Mapping[tuple[str, str], Ob
     items = value["items"] if str(value.get("kind", "")).endswith("List") and "items" in value else [value]
     if not isinstance(items, list):
         raise InputError("`items` is no list", source=f"{path}:{document.line}")
-    decoded = [decode_object(item, source=str(path), ignore_unread=True, more_kinds=custom) for item in items]
-    return [item for item in decoded if item is not None]
+    found = []
+    for place, item in enumerate(items):
+        decoded = decode_object(item, source=str(path), ignore_unread=True, more_kinds=custom)
+        if decoded is not None:
+            inside = "" if item is value else f"items[{place}]"
+            _check_fields(item, path, partial(_line_of_field, value, inside))
+            found.append(decoded)
+    return found
+
+
+def _check_fields(item: dict[str, Any], path: Path, line: Callable[[str], int], *, prefix: str = "") -> None:
+    """Refuse a field that the kind of an object does not have: without it, pods would ask for other things."""
+    for unknown in find_unknown_fields(item):
+        raise InputError(f"{prefix}{unknown.sentence}", source=f"{path}:{line(unknown.path)}")
 
 
 def read_pools(path: Path) -> list[NodePool]:
@@ -122,6 +135,8 @@ def _pool(document: Document, path: Path) -> NodePool:
     if not 0 <= pool.count <= _MOST_NODES:
         line = _line(document.value, "count") or document.line
         raise InputError(f"count is {pool.count}, expected 0 to {_MOST_NODES}", source=f"{path}:{line}")
+    node = {**pool.template, "apiVersion": "v1", "kind": "Node"}
+    _check_fields(node, path, partial(_line_of_field, document.value, "template"), prefix="template: ")
     return pool
 
 
@@ -148,7 +163,9 @@ def _decode_node(template: dict[str, Any], name: str, *, source: str) -> Node:
 
 
 def _mapping(value: dict[str, Any], field: str, source: str) -> dict[str, Any]:
-    found = value.get(field) or {}
+    found = value.get(field)
+    if found is None:
+        return {}
     if not isinstance(found, dict):
         raise InputError(f"`{field}` of the template is {found!r:.60}, expected fields and values", source=source)
     return dict(found)
@@ -157,7 +174,8 @@ def _mapping(value: dict[str, Any], field: str, source: str) -> dict[str, Any]:
 def decode_template(item: Item, *, source: str) -> Pod:
     """The pod of an item, without a name of its own."""
     metadata = _mapping(item.template, "metadata", source) | {"name": item.name, "namespace": item.namespace}
-    document = {"apiVersion": "v1", "kind": "Pod", "spec": item.template.get("spec") or {}, "metadata": metadata}
+    spec = _mapping(item.template, "spec", source)
+    document = {"apiVersion": "v1", "kind": "Pod", "spec": spec, "metadata": metadata}
     decoded = decode_object(document, source=source)
     assert isinstance(decoded, Pod)  # its kind is stated above
     return decoded
@@ -178,11 +196,7 @@ def read_workload(path: Path) -> WorkloadFile:
         names.add((item.namespace, item.name))
         _check_item(item, path, partial(_line_of_field, document.value, f"items[{place}]"))
     for place, event in enumerate(workload.nodes):
-        given = [form for form in (event.fail, event.drain, event.add, event.remove) if form is not None]
-        if len(given) != 1:
-            message = "state one of fail, drain, add and remove"
-            raise InputError(message, source=f"{path}:{_line(document.value, f'nodes[{place}]')}")
-        _check(partial(_check_event, given[0]), path, _line(document.value, f"nodes[{place}]"))
+        _check_node_event(event, path, partial(_line_of_field, document.value, f"nodes[{place}]"))
     if workload.until is not None:
         _check(lambda: seconds_of(workload.until or 0), path, _line(document.value, "until"))
     return workload
@@ -201,6 +215,8 @@ def _check_item(item: Item, path: Path, line: Callable[[str], int]) -> None:
     for field in ("replicas", "completions", "parallelism"):
         _check_count(field, getattr(item, field), f"{path}:{line(field)}")
     decode_template(item, source=f"{path}:{line('template')}")
+    pod = {**item.template, "apiVersion": "v1", "kind": "Pod"}
+    _check_fields(pod, path, lambda field: line(f"template.{field}"), prefix="template: ")
 
 
 def _check_count(field: str, given: int, place: str) -> None:
@@ -210,15 +226,25 @@ def _check_count(field: str, given: int, place: str) -> None:
         raise InputError(f"{field} is {given}, expected {MOST_PODS} or less", source=place)
 
 
-def _check_event(given: Any) -> None:
+def _check_node_event(event: NodeEvent, path: Path, line: Callable[[str], int]) -> None:
+    given = [form for form in (event.fail, event.drain, event.add, event.remove) if form is not None]
+    if len(given) != 1:
+        raise InputError("state one of fail, drain, add and remove", source=f"{path}:{line('')}")
+    _check(partial(_check_times, given[0]), path, line(""))
+    if event.add is not None:
+        if not 0 <= event.add.count <= _MOST_NODES:
+            message = f"count is {event.add.count}, expected 0 to {_MOST_NODES}"
+            raise InputError(message, source=f"{path}:{line('add.count')}")
+        nodes_of(event.add, source=f"{path}:{line('add.template')}")
+        node = {**event.add.template, "apiVersion": "v1", "kind": "Node"}
+        _check_fields(node, path, lambda field: line(f"add.template.{field}"), prefix="template: ")
+
+
+def _check_times(given: Any) -> None:
     for field in ("every", "repaired_after", "pods_lost_after", "at", "back_after"):
         text = getattr(given, field, None)
         if text is not None:
             (period_of if field == "every" else seconds_of)(text)
-    if isinstance(given, AddNodes):
-        if not 0 <= given.count <= _MOST_NODES:
-            raise ValueError(f"count is {given.count}, expected 0 to {_MOST_NODES}")
-        nodes_of(given, source="nodes")
 
 
 def _check(check: Callable[[], object], path: Path, line: int) -> None:
@@ -253,7 +279,7 @@ def _convert(value: Any, kind: type[T], path: Path, document: Document) -> T:
 
 
 def _line_of_field(value: Any, inside: str, field: str) -> int:
-    return _line(value, f"{inside}.{field}")
+    return _line(value, ".".join(filter(None, (inside, field))))
 
 
 def _line(value: Any, inside: str) -> int:

@@ -148,6 +148,20 @@ def test_nodes_are_drained_added_and_removed(tmp_path: Path) -> None:
             "9` is no rate between one in 30 years and a million a second",
         ),
         ("nodes:\n- {}\n", ":4: state one of fail, drain, add and remove"),
+        (
+            "items:\n- name: a\n  template:\n    spec:\n      contianers: []\n",
+            ":7: template: unknown field `spec.contianers`; did you mean `containers`?",
+        ),
+        ("items:\n- name: a\n  template: {sepc: {}}\n", ":5: template: unknown field `sepc`; did you mean `spec`?"),
+        ("items:\n- name: a\n  template: {spec: []}\n", ":5: `spec` of the template is [], expected fields"),
+        (
+            "nodes:\n- add:\n    at: 1h\n    name: n\n    template: {status: {capcity: {}}}\n",
+            ":7: template: unknown field `status.capcity`; did you mean `capacity`?",
+        ),
+        (
+            "nodes:\n- add:\n    at: 1h\n    name: n\n    template: {status: {capacity: {cpu: four}}}\n",
+            ":7: status.allocatable[cpu]: `four` is not a quantity",
+        ),
         ("until: soon\n", ":3: `soon` is no time; write 90s, 15m, 2h30m or 7d"),
         ("items: [\n", "expected"),
     ],
@@ -287,6 +301,13 @@ def test_a_cluster_is_made_of_pools_dumps_and_lists(tmp_path: Path) -> None:
     assert [item.name for item in found] == ["p-0", "p-1", "single", "openb-node-0000"]
 
 
+POOL = """\
+apiVersion: bayplan.dev/v1alpha1
+kind: NodePool
+name: p
+count: 1
+template: {status: {capacity: {cpu: 4}}}
+"""
 DUMP = """\
 apiVersion: v1
 kind: List
@@ -369,6 +390,36 @@ def test_a_node_or_a_pod_that_is_there_twice_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match=r"dump.yaml: Node `n1` is there twice"):
         read_cluster([tmp_path / "dump.yaml", tmp_path / "dump.yaml"])
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "problem"),
+    [
+        ("nodeName: n1,", "nodeNam: n1,", ":12: unknown field `spec.nodeNam`; did you mean `nodeName`?"),
+        ("status: {allocatable", "status: {alocatable", ":4: unknown field `status.alocatable`; did you mean"),
+        (
+            "DUMP",
+            POOL.replace("status: {", "statsu: {"),
+            ":5: template: unknown field `statsu`; did you mean `status`?",
+        ),
+    ],
+)
+def test_a_misspelt_field_of_a_cluster_is_refused_with_its_line(
+    tmp_path: Path, old: str, new: str, problem: str
+) -> None:
+    """Without it, a node would offer nothing, and a pod ask for nothing."""
+    (tmp_path / "dump.yaml").write_text(new if old == "DUMP" else DUMP.replace(old, new, 1))
+
+    with pytest.raises(InputError, match="unknown field") as caught:
+        read_cluster([tmp_path / "dump.yaml"])
+
+    assert f"dump.yaml{problem}" in str(caught.value)
+
+
+def test_what_an_api_server_wrote_may_have_fields_that_are_newer(tmp_path: Path) -> None:
+    (tmp_path / "dump.yaml").write_text(DUMP.replace("{name: n1}", "{name: n1, resourceVersion: '7'}, newer: 1"))
+
+    assert read_cluster([tmp_path / "dump.yaml"])
 
 
 BY_HAND = """\
