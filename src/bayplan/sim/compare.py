@@ -34,7 +34,7 @@ from bayplan.sim.recording.file import is_recording
 from bayplan.sim.recording.sessions import first_header, recorded_settings
 from bayplan.sim.recording.workload import RecordedWorkload
 from bayplan.sim.workloads.loading import read_cluster, read_workload
-from bayplan.sim.workloads.openb import OpenbWorkload, is_openb, read_pods
+from bayplan.sim.workloads.openb import OpenbWorkload, read_pods
 from bayplan.sim.workloads.running import FileWorkload
 from bayplan.sim.workloads.units import seconds_of
 
@@ -111,7 +111,7 @@ class RunPlan:
 
     @property
     def _is_openb(self) -> bool:
-        return self.workload.name.endswith((".csv", ".csv.gz")) and is_openb(self.workload)
+        return self.workload.name.endswith((".csv", ".csv.gz")) and not is_recording(self.workload)
 
     def _workload(self) -> tuple[SimulatedWorkload, float | None]:
         until = None if self.until is None else _until(self.until)

@@ -67,6 +67,26 @@ def test_wrong_input_is_refused_before_anything_runs(
     assert problem in capsys.readouterr().err
 
 
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("", "is empty"),
+        ("name,cpu_milli,memory_mib,num_gpu\na,1,1,0\n", ":1: column `gpu_milli` is missing"),
+        ("time\n1\n", ":1: column `name` is missing; "),
+        (b"\xff\xfen\x00", "not UTF-8 text (byte 0)"),
+    ],
+)
+def test_a_csv_file_is_a_pod_list_and_what_is_wrong_with_it_is_said(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path, text: str | bytes, problem: str
+) -> None:
+    path = tmp_path / "pods.csv"
+    path.write_bytes(text.encode() if isinstance(text, str) else text)
+
+    assert main(["simulate", str(path), *SMALL[2:]]) == 2
+    assert f"error: {path}" in (said := capsys.readouterr().err)
+    assert problem in said
+
+
 @pytest.fixture(scope="module")
 def recording(tmp_path_factory: pytest.TempPathFactory) -> str:
     path = tmp_path_factory.mktemp("recording") / "cluster.recording"

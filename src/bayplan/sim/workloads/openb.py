@@ -29,7 +29,6 @@ __all__ = [
     "MODEL",
     "OpenbPod",
     "OpenbWorkload",
-    "is_openb",
     "milli_of",
     "openb_pod",
     "read_nodes",
@@ -47,6 +46,8 @@ _MOST_DIGITS = 9
 """A million cores, or a pebibyte: totals over all nodes stay within 64 bits."""
 _MOST_GPUS = 1000
 """Of a node."""
+_LATEST_SECONDS = 10_000_000_000
+"""300 years: times since the epoch are below, and dates stay dates."""
 _BETWEEN_SECONDS = 0.01
 """Between two arrivals where the list's own times do not count."""
 
@@ -71,15 +72,6 @@ class OpenbPod(NamedTuple):
     @property
     def request(self) -> tuple[int, int, int, tuple[str, ...]]:
         return self.cpu_milli, self.gpu_milli, self.gpu_count, self.models
-
-
-def is_openb(path: Path) -> bool:
-    """Whether a file is a pod list or a node list, by its first line."""
-    try:
-        header = _text(path).partition("\n")[0].strip().split(",")
-    except InputError:
-        return False
-    return header[: len(_POD_COLUMNS)] == list(_POD_COLUMNS) or header == list(_NODE_COLUMNS)
 
 
 def read_nodes(path: Path) -> list[Node]:
@@ -216,7 +208,9 @@ def _text(path: Path) -> str:
     try:
         data = path.read_bytes()
         return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeDecodeError, zlib.error) as error:
+    except UnicodeDecodeError as error:
+        raise InputError(f"not UTF-8 text (byte {error.start})", source=str(path)) from None
+    except (OSError, EOFError, zlib.error) as error:
         reason = getattr(error, "strerror", None) or str(error)
         raise InputError(f"cannot be read: {reason}", source=str(path)) from error
 
@@ -246,7 +240,8 @@ def _lines(path: Path) -> Iterator[tuple[int, list[str]]]:
         for values in reader:
             yield reader.line_num, values
     except csv.Error as error:
-        raise InputError(f"no CSV: {error}", source=f"{path}:{reader.line_num}") from error
+        what = str(error).partition(" - ")[0]
+        raise InputError(f"no CSV: {what}", source=f"{path}:{reader.line_num}") from error
 
 
 def _without_twins(
@@ -278,6 +273,6 @@ def _time(where: str, row: dict[str, str], column: str) -> float | None:
         seconds = float(text)
     except ValueError:
         seconds = -1.0
-    if not 0.0 <= seconds < 1e12:
-        raise InputError(f"{column} is `{text}`, expected seconds of 0 or more", source=where)
+    if not 0.0 <= seconds <= _LATEST_SECONDS:
+        raise InputError(f"{column} is `{text:.40}`, expected 0 to {_LATEST_SECONDS:,} seconds", source=where)
     return seconds

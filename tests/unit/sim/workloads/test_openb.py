@@ -12,7 +12,7 @@ from bayplan.api.decode import InputError
 from bayplan.plugins.community.gpu_share import typical_pods
 from bayplan.sim.engine.simulation import SimulationOptions
 from bayplan.sim.experiment import Experiment
-from bayplan.sim.workloads.openb import MILLI, OpenbWorkload, is_openb, milli_of, read_nodes, read_pods, scaled
+from bayplan.sim.workloads.openb import MILLI, OpenbWorkload, milli_of, read_nodes, read_pods, scaled
 
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
 
@@ -59,7 +59,11 @@ def test_copies_are_added_until_the_demand_is_reached() -> None:
         (HEADER + "a,1,1,0,0\nb,-1,1,0,0\n", ":3: cpu_milli is `-1`, expected a whole number of 0 or more"),
         (HEADER + "a,1,1,1,1001\n", ":2: gpu_milli is `1001`; a pod with GPUs needs 1 to 1000 of each"),
         (HEADER + "a,1,1,2,500\n", ":2: gpu_milli is `500`; of several GPUs a pod gets each whole (1000)"),
-        (HEADER.strip() + ",creation_time\na,1,1,0,0,-5\n", ":2: creation_time is `-5`, expected seconds of 0 or more"),
+        (
+            HEADER.strip() + ",creation_time\na,1,1,0,0,-5\n",
+            ":2: creation_time is `-5`, expected 0 to 10,000,000,000 seconds",
+        ),
+        (HEADER.strip() + ",creation_time\na,1,1,0,0,1e12\n", "`1e12`, expected 0 to 10,000,000,000 seconds"),
         (
             HEADER.strip() + ",creation_time,deletion_time\na,1,1,0,0,9,5\n",
             ":2: deletion_time 5 is before creation_time 9",
@@ -89,7 +93,6 @@ def test_a_list_may_come_from_a_spreadsheet(tmp_path: Path) -> None:
     path = tmp_path / "pods.csv"
     path.write_bytes(b"\xef\xbb\xbf" + (HEADER + "a,1,2,0,0\n").replace("\n", "\r\n").encode())
 
-    assert is_openb(path)
     assert [(pod.name, pod.memory_mib) for pod in read_pods(path)] == [("a", 2)]
 
 
@@ -106,9 +109,12 @@ def test_a_list_without_times_needs_a_demand(tmp_path: Path) -> None:
         OpenbWorkload(read_pods(write(tmp_path, HEADER + "a,1,1,0,0\n")))
 
 
-def test_other_files_are_told_apart(tmp_path: Path) -> None:
-    assert is_openb(DATA / "nodes.csv.gz")
-    assert not is_openb(write(tmp_path, "time\n1\n"))
+def test_a_list_is_no_text(tmp_path: Path) -> None:
+    path = tmp_path / "pods.csv"
+    path.write_bytes(HEADER.encode("utf-16"))
+
+    with pytest.raises(InputError, match=r"pods\.csv: not UTF-8 text \(byte 0\)"):
+        read_pods(path)
 
 
 @pytest.mark.parametrize("policy", ["FGD", "GpuClustering"])
