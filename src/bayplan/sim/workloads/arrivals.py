@@ -33,14 +33,22 @@ def check_arrivals(given: Arrivals, *, folder: Path) -> None:
     if given.at is not None:
         seconds_of(given.at)
     elif given.cron is not None:
-        try:
-            Schedule.parse(given.cron)
-        except BadSchedule as error:
-            raise ValueError(f"cron: {error}") from error
+        _check_cron(given.cron)
     elif given.times is not None:
         read_times(folder / given.times)
     else:
         rate_per_second(given.rate or given.poisson or "")
+
+
+def _check_cron(text: str) -> None:
+    if "TZ=" in text:
+        raise ValueError("cron: a schedule is in UTC; leave `TZ=` out and write its hours in UTC")
+    try:
+        schedule = Schedule.parse(text)
+    except BadSchedule as error:
+        raise ValueError(f"cron: {error}") from error
+    if schedule.next_after(0.0) is None:
+        raise ValueError(f"cron: `{text}` never comes: there is no such day")
 
 
 def arrival_times(given: Arrivals, dice: Random, *, start: float, end: float | None, folder: Path) -> Iterator[Arrival]:

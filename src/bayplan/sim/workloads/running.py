@@ -16,7 +16,7 @@ from bayplan.sim.engine.controllers import Deployment, Job, PodTemplate
 from bayplan.sim.engine.node_events import NodeFailures, drain, remove_node, uncordon
 from bayplan.sim.engine.simulation import Simulation
 from bayplan.sim.engine.timeline import Action
-from bayplan.sim.workloads.arrivals import arrival_times
+from bayplan.sim.workloads.arrivals import Arrival, arrival_times
 from bayplan.sim.workloads.loading import decode_template, nodes_of
 from bayplan.sim.workloads.model import Item, NodeEvent, WorkloadFile
 from bayplan.sim.workloads.units import Durations, seconds_of
@@ -32,12 +32,19 @@ class FileWorkload:
         self._source = source
 
     def check_nodes(self, names: Iterable[str]) -> None:
-        """Raise InputError for an event of a node that is neither in the cluster nor added. `names` are the cluster's.
+        """Raise InputError for an event of a node that is neither in the cluster nor added, and for a new node that is
+        there already. `names` are the cluster's.
 
         A simulation goes on without: what `plan capacity` tries has fewer nodes at times.
         """
-        added = (node.name for event in self._given.nodes if event.add for node in nodes_of(event.add, source=""))
-        known = list(dict.fromkeys([*names, *added]))
+        known = list(names)
+        removed = {event.remove.node for event in self._given.nodes if event.remove is not None}
+        for place, event in enumerate(self._given.nodes):
+            added = [node.name for node in nodes_of(event.add, source="")] if event.add is not None else []
+            twice = set(known).intersection(added) - removed
+            if twice:
+                self._refuse(place, f"there is a node `{min(twice)}` already; give the new nodes another name")
+            known += added
         for place, event in enumerate(self._given.nodes):
             prefix = event.fail.nodes if event.fail is not None else ""
             if not any(name.startswith(prefix) for name in known):
@@ -85,9 +92,18 @@ class FileWorkload:
             folder=self._source.parent,
         )
         is_single = item.kind == "Deployment" and item.arrivals.count in (None, 1)
-        for number, (time, duration) in enumerate(arrivals):
+        for number, (time, duration) in enumerate(self._placed(item, arrivals)):
             name = item.name if is_single else f"{item.name}-{number}"
             yield time, partial(self._create, simulation, item, template, name, duration)
+
+    def _placed(self, item: Item, arrivals: Iterator[Arrival]) -> Iterator[Arrival]:
+        """The arrivals; what is wrong with them is said of the item."""
+        try:
+            yield from arrivals
+        except InputError as error:
+            if error.source:
+                raise
+            raise InputError(error.message, source=str(self._source), where=f"item `{item.name}`") from None
 
     def _pod(self, simulation: Simulation, item: Item) -> Pod:
         """The pod of an item with the defaults and the priority that the API server gives it."""

@@ -125,6 +125,14 @@ def test_nodes_are_drained_added_and_removed(tmp_path: Path) -> None:
             ":5: cron: expected exactly 5 fields, found 2: [* *]",
         ),
         (
+            "items:\n- name: a\n  arrivals: {cron: 'CRON_TZ=Europe/Berlin 0 9 * * *'}\n  " + POD + "\n",
+            ":5: cron: a schedule is in UTC; leave `TZ=` out",
+        ),
+        (
+            "items:\n- name: a\n  arrivals: {cron: '0 0 31 2 *'}\n  " + POD + "\n",
+            ":5: cron: `0 0 31 2 *` never comes: there is no such day",
+        ),
+        (
             "items:\n- name: a\n  arrivals: {count: 3}\n  " + POD + "\n",
             ":5: state one of at, rate, poisson, cron and times",
         ),
@@ -228,12 +236,15 @@ def test_times_that_are_no_text_are_refused(tmp_path: Path) -> None:
     ],
 )
 def test_a_workload_that_never_ends_is_refused(tmp_path: Path, text: str) -> None:
-    with pytest.raises(InputError, match=r"never ends.*\nhint: state .*--until"):
+    with pytest.raises(InputError, match=r"workload\.yaml: .*never ends.*\nhint: state .*--until"):
         run(tmp_path, text)
 
 
 def test_more_pods_than_a_machine_has_memory_for_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"`900000/s` until then are 3,240,000,000 pods, expected 10,000,000 or less"):
+    with pytest.raises(
+        InputError,
+        match=r"workload.yaml: item `a`: `900000/s` until then are 3,240,000,000 pods, expected 10,000,000 or less",
+    ):
         run(tmp_path, f"items:\n- {{name: a, arrivals: {{rate: 900000/s}}, {POD}}}\n", until=3600.0)
 
 
@@ -260,6 +271,10 @@ def test_items_of_one_name_in_two_namespaces_draw_each_for_themselves(tmp_path: 
     [
         ("drain: {node: n11, at: 1h}", r"workload.yaml: nodes\[1\]: there is no node `n11`; did you mean `n1`\?"),
         ("remove: {node: elsewhere, at: 1h}", r"nodes\[1\]: there is no node `elsewhere`$"),
+        (
+            "add: {at: 1h, name: more, template: {}}",
+            r"nodes\[1\]: there is a node `more-0` already; give the new nodes another name",
+        ),
         ("fail: {every: 1h, nodes: gpu-}", r"nodes\[1\]: there is no node whose name begins with `gpu-`"),
     ],
 )
@@ -277,6 +292,7 @@ def test_an_event_of_a_node_that_never_is_there_is_refused(tmp_path: Path, event
 def test_events_of_nodes_that_are_there_or_come_later_are_taken(tmp_path: Path) -> None:
     added = "add: {at: 0s, name: more, template: {status: {capacity: {cpu: 4}}}}"
     others = "- drain: {node: more-0, at: 1h}\n- remove: {node: n1, at: 1h}\n- fail: {every: 1h, nodes: more}\n"
+    others += "- remove: {node: more-0, at: 30m}\n- add: {at: 90m, name: more, template: {}}\n"
     (tmp_path / "dump.yaml").write_text(DUMP)
     (tmp_path / "workload.yaml").write_text(HEAD + f"until: 2h\nnodes:\n- {added}\n{others}")
 
