@@ -27,7 +27,7 @@ from bayplan.framework.resources import object_kinds
 from bayplan.loop.decide import Decision, decide
 from bayplan.loop.observer import Observer
 from bayplan.sim.engine.simulation import Simulation, SimulationOptions
-from bayplan.sim.experiment import Experiment, RunOutcome, SimulatedWorkload
+from bayplan.sim.experiment import MEASURE_FAMILIES, MEASURES, Experiment, RunOutcome, SimulatedWorkload
 from bayplan.sim.ledger import DecisionLine
 from bayplan.sim.processes import CONTEXT, run_pool
 from bayplan.sim.recording.file import is_recording
@@ -300,7 +300,7 @@ def parse_condition(text: str, *, source: str = "--fail-if") -> Condition:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", SyntaxWarning)  # `1or 2` is an expression
             tree = ast.parse(text.strip(), mode="eval").body
-        rule.value(tree, _Any(), _Any())
+        rule.value(tree, _Possible(), _Possible())
     except InputError:
         raise
     except SyntaxError as error:
@@ -331,14 +331,17 @@ def _over_zero(a: float) -> float:
     return math.copysign(math.inf, a) if a else math.nan
 
 
-class _Any(dict[str, float]):
-    """Has every measure."""
+class _Possible(dict[str, float]):
+    """Has every measure that a run may have: a condition on another one is refused before a run of minutes."""
+
+    def __init__(self) -> None:
+        super().__init__(dict.fromkeys(MEASURES, 1.0))
 
     def __missing__(self, name: str) -> float:
         return 1.0
 
     def __contains__(self, name: object) -> bool:
-        return True
+        return super().__contains__(name) or str(name).startswith(MEASURE_FAMILIES)
 
 
 class _Rule:
@@ -369,11 +372,18 @@ class _Rule:
         if name.startswith(_BY_PLUGIN):
             return measures.get(name, 0.0)
         if name not in measures:
-            raise self._error(f"there is no measure `{name}`\nhint: there are {', '.join(sorted(own))}")
+            raise self._error(f"there is no measure `{name}`\nhint: {_known(own)}")
         return measures[name]
 
     def _error(self, problem: str) -> InputError:
         return InputError(f"`{self._text}`: {problem}", source=self._source)
+
+
+def _known(measures: Mapping[str, float]) -> str:
+    named = f"there are {', '.join(sorted(measures))}"
+    if not isinstance(measures, _Possible):
+        return named
+    return f"{named}, and names that begin with {', '.join(MEASURE_FAMILIES)}"
 
 
 def _name(tree: ast.expr) -> str:

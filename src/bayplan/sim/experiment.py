@@ -20,7 +20,16 @@ from bayplan.sim.engine.simulation import Simulation, SimulationOptions
 from bayplan.sim.engine.world import WorldListener
 from bayplan.sim.ledger import ClusterSample, DecisionLine, Ledger, PodStory, digest
 
-__all__ = ["Experiment", "RunOutcome", "SimulatedWorkload", "quantile"]
+__all__ = ["MEASURES", "MEASURE_FAMILIES", "Experiment", "RunOutcome", "SimulatedWorkload", "quantile"]
+
+MEASURES = (
+    *("attempts", "cost", "evictions", "imbalance", "nodes.empty", "pending.mean", "pods.arrived", "pods.bound"),
+    *("pods.finished", "pods.pending", "pods.withdrawn", "preemptions", "refusals"),
+    *("wait.max", "wait.mean", "wait.p50", "wait.p99"),
+)
+"""Of every run."""
+MEASURE_FAMILIES = ("allocated.", "pending.by.", "plugin.", "stranded.")
+"""How measures begin that some runs have: by resource, or by plugin."""
 
 
 class SimulatedWorkload(Protocol):
@@ -150,9 +159,9 @@ def _measures(ledger: Ledger, stories: Sequence[PodStory], pending: int, seconds
         "evictions": ledger.evictions,
         "refusals": ledger.refusals,
     }
+    measures["pending.mean"] = sum(waits) / seconds if seconds else 0.0
     if seconds:
         measures |= {f"pending.by.{name}": total / seconds for name, total in ledger.refused_seconds.items()}
-        measures["pending.mean"] = sum(waits) / seconds
     return {name: round(value, 6) for name, value in (measures | _over_time(ledger.samples)).items()}
 
 

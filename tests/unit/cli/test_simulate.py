@@ -146,7 +146,7 @@ def test_a_hint_is_a_line_of_its_own(capsys: pytest.CaptureFixture[str]) -> None
 
     first, second = capsys.readouterr().err.splitlines()
     assert first == "error: --fail-if: `wait.p98 > 1`: there is no measure `wait.p98`"
-    assert second.startswith("hint: there are allocated.cpu, ")
+    assert second.startswith("hint: there are attempts, cost, ")
 
 
 def test_a_damaged_recording_is_an_error_line(

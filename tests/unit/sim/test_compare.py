@@ -5,12 +5,14 @@ from __future__ import annotations
 import errno
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from bayplan.api.decode import InputError
 from bayplan.sim.compare import PolicyVariant, RunPlan, find_divergence, parse_condition, run_variants
+from bayplan.sim.experiment import MEASURE_FAMILIES, MEASURES
 from bayplan.sim.report.files import write_decisions, write_samples, write_whole
 from bayplan.sim.report.page import comparison_page
 
@@ -241,6 +243,19 @@ def test_an_expression_beyond_what_python_parses_is_bad_input(text: str) -> None
         parse_condition(text)
 
 
-def test_an_unknown_measure_is_named() -> None:
-    with pytest.raises(InputError, match=r"there is no measure `wait\.p98`"):
-        parse_condition("wait.p98 > 1")({"wait.p99": 1.0}, {})
+def test_an_unknown_measure_is_named_before_anything_runs() -> None:
+    with pytest.raises(InputError, match=r"there is no measure `wait\.p98`\nhint: there are attempts, .* plugin\."):
+        parse_condition("pods.pending > 0 or base.wait.p98 > 1")
+
+
+def test_a_measure_that_another_run_would_have_is_named() -> None:
+    with pytest.raises(InputError, match=r"there is no measure `allocated\.gpu`\nhint: there are wait\.p99"):
+        parse_condition("allocated.gpu > 1")({"wait.p99": 1.0}, {})
+
+
+@pytest.mark.parametrize("until", ["0s", "30m"])
+def test_every_run_has_the_measures_that_conditions_may_name(until: str) -> None:
+    (outcome,) = run_variants(replace(PLAN, until=until), [DEFAULT])
+
+    assert set(MEASURES) <= set(outcome.measures)
+    assert [name for name in set(outcome.measures) - set(MEASURES) if not name.startswith(MEASURE_FAMILIES)] == []
