@@ -46,6 +46,8 @@ EXAMPLES = """\
 {program} simulate pods.csv --cluster nodes.csv --demand 130 --no-retry --config fgd.yaml
 """
 CONDITION_HOLDS = 1
+_MOST_REASONS = 3
+"""Why pods wait at the end, in notes."""
 
 
 def simulate(
@@ -184,6 +186,21 @@ def _print(outcomes: Sequence[RunOutcome], divergences: Sequence[Divergence], fo
     for outcome in outcomes:
         for failure, count in outcome.failures.items():
             note(f"{outcome.variant}: {count} times {failure}")
+        _say_who_waits(outcome)
+
+
+def _say_who_waits(outcome: RunOutcome) -> None:
+    from bayplan.sim.report.svg import time_label
+
+    if not outcome.measures["pods.arrived"]:
+        note(f"{outcome.variant}: no pod came in {time_label(outcome.seconds)}")
+    reasons = list(outcome.reasons.items())
+    for reason, count in reasons[:_MOST_REASONS]:
+        waiting = f"{count} pods wait" if count != 1 else "1 pod waits"
+        note(f"{outcome.variant}: {waiting} at the end: {reason}")
+    if len(reasons) > _MOST_REASONS:
+        others = sum(count for _, count in reasons[_MOST_REASONS:])
+        note(f"{outcome.variant}: {others} wait for other reasons; `-o json` has all")
 
 
 def _without_bulk(outcome: dict[str, Any]) -> dict[str, Any]:

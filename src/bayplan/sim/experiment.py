@@ -100,9 +100,12 @@ class Experiment:
 class _Requests(WorldListener):
     def __init__(self, simulation: Simulation, ledger: Ledger) -> None:
         self._cache = simulation.core.cache
+        self._profiles = simulation.core.profiles
         self._ledger = ledger
 
     def pod_arrived(self, pod: Pod) -> None:
+        if pod.spec.scheduler_name not in self._profiles:
+            self._ledger.pods[pod.uid].message = f"no profile is the scheduler `{pod.spec.scheduler_name}`"
         shape = self._cache.info(pod).shape
         self._ledger.note_request(shape.note(_Requests, lambda: tuple(sorted(shape.amounts.items()))))
 

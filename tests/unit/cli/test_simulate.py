@@ -67,6 +67,37 @@ def test_wrong_input_is_refused_before_anything_runs(
     assert problem in capsys.readouterr().err
 
 
+WAITING = """\
+apiVersion: bayplan.dev/v1alpha1
+kind: Workload
+until: 10m
+items:
+- {name: a, arrivals: {at: 0s, count: 2}, template: {spec: {containers: [{name: c, resources: {requests: {cpu: 99}}}]}}}
+- {name: other, template: {spec: {schedulerName: another, containers: [{name: c}]}}}
+- {name: late, arrivals: {at: 1h}, template: {spec: {containers: [{name: c}]}}}
+"""
+
+
+def test_pods_that_wait_at_the_end_are_told_with_their_reasons(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    (tmp_path / "waiting.yaml").write_text(WAITING)
+
+    assert main(["simulate", str(tmp_path / "waiting.yaml"), *SMALL[2:4]]) == 0
+
+    notes = [line for line in capsys.readouterr().err.splitlines() if line.startswith("note: ")]
+    assert notes[0].startswith("note: default: 2 pods wait at the end: 0/16 nodes are available: 16 Insufficient cpu")
+    assert notes[1:] == ["note: default: 1 pod waits at the end: no profile is the scheduler `another`"]
+
+
+def test_a_run_without_any_pod_says_so(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Every condition on waits would pass."""
+    (tmp_path / "late.yaml").write_text("\n".join((*WAITING.splitlines()[:4], WAITING.splitlines()[-1])))
+
+    assert main(["simulate", str(tmp_path / "late.yaml"), *SMALL[2:4]]) == 0
+    assert "note: default: no pod came in 10 min\n" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
