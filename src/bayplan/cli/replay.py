@@ -54,7 +54,8 @@ def replay(
     wanted = [(number, each) for number, each in decisions if pod is None or each.pod == pod]
     if not wanted:
         what = f"about `{pod}`" if pod else "at all"
-        raise CommandError(f"{file}: there is no decision {what}", hint="`bayplan replay FILE` lists all")
+        hint = "`bayplan replay FILE` lists all" if pod else "it was recorded before the first one, or none was made"
+        raise CommandError(f"{file}: there is no decision {what}", hint=hint)
     if at is None and not pytest:
         _print_list([each for _, each in wanted], output or "table")
         return 0

@@ -100,7 +100,7 @@ def simulate(
         writable(decisions=decisions)
         return replay_then(recording, output=output or "table", decisions=decisions)
     if recording is None:
-        require_cluster(cluster, kubeconfig, context, purpose="run on")
+        _require_recording_or_cluster(workload, cluster, kubeconfig, context)
     variants = read_variants(config, plugin or (), variant or (), recording)
     plan = run_plan(
         workload,
@@ -129,6 +129,16 @@ def simulate(
     for text, name in broken:
         note(f"condition `{text}` holds for {name}")
     return CONDITION_HOLDS if broken else 0
+
+
+def _require_recording_or_cluster(workload: str, cluster: Cluster, kubeconfig: str | None, context: str | None) -> None:
+    """Refuse a command that says nothing of nodes: what was meant as a recording may be none, or no longer one."""
+    path = Path(workload)
+    if not path.exists():
+        raise CommandError(f"{workload}: cannot be read: No such file or directory")
+    require_cluster(
+        cluster, kubeconfig, context, purpose="run on", instead=f"only a recording needs none, and {workload} is none"
+    )
 
 
 def _refuse_for_replays(options: Mapping[str, object]) -> None:

@@ -59,11 +59,13 @@ Processes = Annotated[int | None, counting_option("--processes", about="at a tim
 Output = Annotated[Format | None, option("--output", "-o", metavar="FORMAT", about="table by default")]
 
 
-def require_cluster(cluster: Names, kubeconfig: str | None, context: str | None, *, purpose: str) -> None:
+def require_cluster(
+    cluster: Names, kubeconfig: str | None, context: str | None, *, purpose: str, instead: str = ""
+) -> None:
     """Refuse a command that says nothing of nodes."""
     if not cluster and kubeconfig is None and context is None:
         hint = "name its objects with --cluster FILE, a --kubeconfig or a --context"
-        raise CommandError(f"no cluster to {purpose}", hint=hint)
+        raise CommandError(f"no cluster to {purpose}", hint="; ".join(filter(None, (hint, instead))))
 
 
 def run_plan(

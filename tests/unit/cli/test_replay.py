@@ -20,8 +20,8 @@ from tests.waiting import until
 from bayplan.api.pod import Pod
 from bayplan.cli.main import main
 from bayplan.sim.local import LocalCluster, LocalOptions
-from bayplan.sim.recording.entries import ObjectChanged
-from bayplan.sim.recording.file import RecordingError, read_recording
+from bayplan.sim.recording.entries import FORMAT, VERSION, ObjectChanged, RecordingHeader
+from bayplan.sim.recording.file import RecordingError, RecordingFile, read_recording
 from bayplan.sim.recording.moment import list_decisions
 from bayplan.testing import pod
 from bayplan.testing.local_cluster import TestCluster
@@ -95,6 +95,23 @@ def test_wrong_requests_are_refused_with_a_hint(
     said = capsys.readouterr().err
     assert problem in said
     assert "hint: " in said
+
+
+@pytest.mark.parametrize("command", [["simulate"], ["replay", "--at", "+0s"]])
+def test_a_plugin_that_is_no_longer_there_is_told_with_the_recording(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: list[str]
+) -> None:
+    path = tmp_path / "cluster.recording"
+    header = RecordingHeader(format=FORMAT, version=VERSION, by="scheduler", time=5.0, plugins=("/no/where.py",))
+    file = RecordingFile(path, limit_bytes=10_000)
+    file.append(msgspec.json.encode(header))
+    file.append(b'["d",6.0,"default/web","u",1,"n1","","",[],1,1,1]')
+    file.close()
+
+    assert main([command[0], str(path), *command[1:]]) == 2
+    said = capsys.readouterr().err
+    assert f"error: {path}: was recorded with a plugin: /no/where.py: cannot be read" in said
+    assert "hint: put it back where it was" in said
 
 
 def test_no_file_is_an_error_line(capsys: pytest.CaptureFixture[str]) -> None:

@@ -45,7 +45,11 @@ def test_a_condition_decides_the_exit_status(capsys: pytest.CaptureFixture[str])
     ("arguments", "problem"),
     [
         (["simulate", "none.yaml", "--cluster", "none.yaml"], "none.yaml: cannot be read: No such file or directory"),
-        (["simulate", "none.yaml"], "no cluster to run on"),
+        (["simulate", "none.yaml"], "none.yaml: cannot be read: No such file or directory"),
+        (
+            SMALL[:2],
+            "no cluster to run on\nhint: name its objects with --cluster FILE, a --kubeconfig or a --context; only",
+        ),
         ([*SMALL, "--variant", "packed"], "--variant packed: write NAME=CONFIG.yaml"),
         ([*SMALL, "--variant", "default=x.yaml"], "there are two variants of the name `default`"),
         ([*SMALL, "--fail-if", "wait >"], "is no expression"),

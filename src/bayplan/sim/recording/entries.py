@@ -25,6 +25,7 @@ from bayplan.framework.resources import resource_info
 
 __all__ = [
     "FORMAT",
+    "RECORDERS",
     "VERSION",
     "AttemptEnded",
     "ClusterRead",
@@ -39,6 +40,7 @@ __all__ = [
 
 FORMAT = "bayplan-recording"
 VERSION = 1
+RECORDERS = ("scheduler", "follower")
 
 
 class RecordingHeader(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):

@@ -23,7 +23,7 @@ import msgspec
 import structlog
 
 from bayplan.api.decode import InputError
-from bayplan.sim.recording.entries import FORMAT, VERSION, Entry, RecordingHeader
+from bayplan.sim.recording.entries import FORMAT, RECORDERS, VERSION, Entry, RecordingHeader
 
 __all__ = ["PlacedEntry", "RecordingError", "RecordingFile", "is_recording", "read_recording"]
 
@@ -297,6 +297,10 @@ def _parsed(line: bytes, source: str, where: str) -> Entry | RecordingHeader:
                 source=source,
                 where=where,
             )
-        return _in_time(_decode_header(line), source, where)
+        header = _in_time(_decode_header(line), source, where)
+        if header.by not in RECORDERS:
+            expected = " or ".join(f"`{name}`" for name in RECORDERS)
+            raise RecordingError(f"is by `{header.by[:40]}`, expected {expected}", source=source, where=where)
+        return header
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
         raise RecordingError(f"is damaged: {error}", source=source, where=where) from error

@@ -10,9 +10,10 @@ from bayplan.app.settings import Settings, SettingsError, resolve_settings
 from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
 from bayplan.framework.errors import PluginError
+from bayplan.framework.registry import Registry
 from bayplan.plugins.intree import default_registry
 from bayplan.sim.recording.entries import NewConfiguration, RecordingHeader
-from bayplan.sim.recording.file import PlacedEntry, read_recording
+from bayplan.sim.recording.file import PlacedEntry, RecordingError, read_recording
 
 __all__ = ["RecordedSession", "first_header", "recorded_settings", "sessions"]
 
@@ -50,14 +51,23 @@ def sessions(path: Path, *, note: Callable[[str], None] = lambda _: None) -> Ite
 
 
 def recorded_settings(header: RecordingHeader | NewConfiguration, *, source: str) -> Settings:
-    """The policy of then, with plugins as they are now. Raises SettingsError."""
+    """The policy of then, with plugins as they are now. Raises SettingsError and RecordingError."""
     registry = default_registry()
     try:
         for spec in header.plugins:
-            registry.load(spec)
+            _load(registry, spec, source)
         return resolve_settings(load_config(header.config, source=source), registry)
     except (ConfigError, PluginError) as error:
         raise SettingsError(str(error).splitlines()) from error
+
+
+def _load(registry: Registry, spec: str, source: str) -> None:
+    try:
+        registry.load(spec)
+    except PluginError as error:
+        problem = f"was recorded with a plugin: {error.subject}: {'; '.join(map(str, error.problems))}"
+        hint = "hint: put it back where it was, or install its package; no decision comes out again without it"
+        raise RecordingError(f"{problem}\n{hint}", source=source) from error
 
 
 def first_header(path: Path) -> RecordingHeader:

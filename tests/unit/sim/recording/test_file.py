@@ -116,6 +116,7 @@ def test_who_appends_to_a_torn_recording_cuts_its_end_off(tmp_path: Path, end: b
         (member(HEADER + b"\n", crc=1), "block 1: is damaged: its checksum is wrong"),
         (member(HEADER), "block 1: is damaged: its last line has no end"),
         (member(GONE + b"\n"), "block 1, line 1: is damaged: it does not begin with a header"),
+        (member(HEADER.replace(b"scheduler", b"elf") + b"\n"), "block 1, line 1: is by `elf`, expected `scheduler` or"),
         (member(HEADER + b"\n[1]\n"), "block 1, line 2: is damaged: "),
         (member(HEADER + b'\n["z",1]\n'), "block 1, line 2: is damaged: "),
         (member(HEADER + b"\n" + b"[" * 100_000 + b"\n"), "block 1, line 2: is damaged: "),
