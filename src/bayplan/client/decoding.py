@@ -7,6 +7,7 @@ processor's caches by then. One that does not fit its type is reported by name a
 
 from __future__ import annotations
 
+import sys
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -119,6 +120,9 @@ _RAW_EVENT = msgspec.json.Decoder(_RawEvent)
 _PARTIAL = msgspec.json.Decoder(PartialObject)
 _BOOKMARK = msgspec.json.Decoder(_BookmarkObject)
 _NOT_JSON = (msgspec.DecodeError, UnicodeDecodeError)
+_DEEPEST = 10_200
+"""kube-apiserver refuses what is nested more than 10,000 levels deep. The decoder takes 400 bytes of stack for each."""
+D = TypeVar("D")
 
 
 class ObjectDecoder(Generic[T]):
@@ -131,7 +135,7 @@ class ObjectDecoder(Generic[T]):
     def page(self, body: bytes) -> ListPage:
         """Cut one page of a list into its objects. Raises `InvalidResponse` when it is no list at all."""
         try:
-            page = _RAW_PAGE.decode(body)
+            page = _decoded(_RAW_PAGE, body)
         except _NOT_JSON as error:
             raise InvalidResponse(f"the answer is not a list of objects: {error}") from error
         return ListPage(page.items or [], page.metadata.resource_version, page.metadata.continue_token)
@@ -139,21 +143,21 @@ class ObjectDecoder(Generic[T]):
     def item(self, raw: msgspec.Raw) -> T | Rejected:
         """Decode one object of a page."""
         try:
-            return self._object.decode(raw)
+            return _decoded(self._object, raw)
         except _NOT_JSON as error:
             return _rejected(bytes(raw), str(error))
 
     def metadata(self, raw: msgspec.Raw) -> PartialMetadata:
         """Name and version of one object of a page; empty if it cannot be decoded."""
         try:
-            return _PARTIAL.decode(raw).metadata
+            return _decoded(_PARTIAL, raw).metadata
         except _NOT_JSON:
             return PartialMetadata()
 
     def event(self, line: bytes) -> Event[T] | Bookmark | RejectedEvent:
         """Decode one line of a watch. Raises the `ApiError` that an ERROR event carries."""
         try:
-            event = self._event.decode(line)
+            event = _decoded(self._event, line)
         except _NOT_JSON as error:
             return self._odd_event(line, str(error))
         if event.type in ("ADDED", "MODIFIED", "DELETED"):
@@ -163,7 +167,7 @@ class ObjectDecoder(Generic[T]):
     def _odd_event(self, line: bytes, reason: str) -> Bookmark | RejectedEvent:
         """Bookmarks, errors, and objects that do not fit their type: rare, so decoded a second time."""
         try:
-            raw = _RAW_EVENT.decode(line)
+            raw = _decoded(_RAW_EVENT, line)
         except _NOT_JSON as error:
             raise InvalidResponse(f"the watch sent a line that is not an event: {error}") from error
         if raw.type == "ERROR":
@@ -176,6 +180,22 @@ class ObjectDecoder(Generic[T]):
 def object_key(metadata: ListMetadata) -> str:
     """`namespace/name`, or the name alone for what has no namespace."""
     return f"{metadata.namespace}/{metadata.name}" if metadata.namespace else metadata.name
+
+
+def _decoded(decoder: msgspec.json.Decoder[D], data: bytes | msgspec.Raw) -> D:
+    """Decode what may be nested as deep as an API server stores, such as the parameters of a resource claim. Python's
+    own limit is lower, and one object of a user must not end the list that holds it."""
+    try:
+        return decoder.decode(data)
+    except RecursionError:
+        usual = sys.getrecursionlimit()
+    sys.setrecursionlimit(max(usual, _DEEPEST))
+    try:
+        return decoder.decode(data)
+    except RecursionError:
+        raise msgspec.DecodeError(f"nested more than {_DEEPEST:,} levels deep") from None
+    finally:
+        sys.setrecursionlimit(usual)
 
 
 def _error_of(body: bytes) -> ApiError:
@@ -192,7 +212,7 @@ def _bookmark(body: bytes) -> Bookmark:
 
 def _rejected(body: bytes, reason: str) -> Rejected:
     try:
-        metadata = _PARTIAL.decode(body).metadata
+        metadata = _decoded(_PARTIAL, body).metadata
     except _NOT_JSON:
         metadata = PartialMetadata()
     return Rejected(object_key(metadata), metadata, reason)

@@ -1,7 +1,9 @@
 from __future__ import annotations
 
 import json
+import sys
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -127,3 +129,34 @@ def test_fields_that_the_type_does_not_have_are_passed_over() -> None:
 
     assert isinstance(decoded, Event)
     assert not hasattr(decoded.object, "status")
+
+
+def nested(depth: int, *, tail: str = "") -> bytes:
+    parameters = '{"a":' + "[" * depth + "]" * depth + "}"
+    return f'{{"metadata": {{"name": "deep", "namespace": "ns"}}, "parameters": {parameters}{tail}}}'.encode()
+
+
+def test_an_object_as_deep_as_an_api_server_stores_is_decoded_like_any_other() -> None:
+    """One claim whose opaque parameters are nested so must not end the list or the watch of all claims."""
+    usual, deep = sys.getrecursionlimit(), nested(9_990)
+    items = DECODER.page(b'{"items": [%s, %s]}' % (json.dumps(thing("a", 1)).encode(), deep)).items
+    event = DECODER.event(b'{"type": "ADDED", "object": %s}' % deep)
+    misfit = DECODER.item(msgspec.Raw(nested(9_990, tail=', "value": "many"')))
+
+    assert [object_key(item.metadata) for item in map(DECODER.item, items)] == ["ns/a", "ns/deep"]
+    assert [DECODER.metadata(raw).name for raw in items] == ["a", "deep"]
+    assert isinstance(event, Event) and event.object.metadata.name == "deep"
+    assert isinstance(misfit, Rejected) and misfit.key == "ns/deep"
+    assert sys.getrecursionlimit() == usual
+
+
+def test_what_is_deeper_than_that_is_no_answer_of_an_api_server() -> None:
+    usual, deeper = sys.getrecursionlimit(), nested(15_000)
+    with pytest.raises(InvalidResponse, match="nested more than"):
+        DECODER.page(b'{"items": [%s]}' % deeper)
+    with pytest.raises(InvalidResponse, match="nested more than"):
+        DECODER.event(b'{"type": "ADDED", "object": %s}' % deeper)
+    item = DECODER.item(msgspec.Raw(deeper))
+
+    assert isinstance(item, Rejected) and "nested more than" in item.reason
+    assert sys.getrecursionlimit() == usual

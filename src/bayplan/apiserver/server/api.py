@@ -115,6 +115,8 @@ class Api:
             raise
         except RequestRefused as problem:
             answer = error_answer(problem)
+        except RecursionError:
+            answer = error_answer(errors.bad_request("the object is nested too deep"))
         except Exception:
             _log.exception("unhandled error in %s %s", request.method, request.path)
             answer = error_answer(errors.internal_error("the server met a condition it did not expect; see its log"))

@@ -15,10 +15,10 @@ THINGS = "/apis/e.com/v1/things"
 
 
 async def call(cluster: EmbeddedCluster, path: str, document: Any) -> tuple[int, Any]:
-    """POST over a connection of its own."""
+    """POST over a connection of its own; a text as it is."""
     host, _, port = cluster.url.removeprefix("http://").partition(":")
     reader, writer = await asyncio.open_connection(host, int(port))
-    body = json.dumps(document).encode()
+    body = (document if isinstance(document, str) else json.dumps(document)).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {cluster.token}\r\nConnection: close\r\n"
     writer.write(f"{head}Content-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n".encode() + body)
     answer = await reader.read()
@@ -85,3 +85,28 @@ async def test_a_cruel_pattern_and_a_long_list_hold_nobody_up_over_the_wire() ->
         await cluster.stop()
 
     assert (bad, good) == (422, 201)
+
+
+@pytest.mark.parametrize("depth", [600, 900, 100_000])
+async def test_an_object_that_is_nested_too_deep_is_a_bad_request(depth: int) -> None:
+    nested: Any = {}
+    for _ in range(min(depth, 900)):
+        nested = {"a": nested}
+    text = json.dumps({"metadata": {"name": "t"}, "spec": nested})
+    if depth > 900:
+        text = text.replace('"a": {}', '"a": ' + "[" * depth + "]" * depth)
+    cluster = EmbeddedCluster(simulate=False, tls=False)
+    await cluster.start()
+    try:
+        open_ended = definition({"type": "string"})
+        open_ended["spec"]["versions"][0]["schema"]["openAPIV3Schema"] = {
+            "type": "object",
+            "x-kubernetes-preserve-unknown-fields": True,
+        }
+        made, _ = await call(cluster, CRDS, open_ended)
+        status, answer = await call(cluster, THINGS, text)
+        good, _ = await call(cluster, THINGS, {"metadata": {"name": "t"}, "spec": {"a": {"a": {}}}})
+    finally:
+        await cluster.stop()
+
+    assert (made, status, answer["reason"], good) == (201, 400, "BadRequest", 201)
