@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import structlog
 
+from bayplan.observe.failures import described
+
 __all__ = ["FailureLog"]
 
 _log = structlog.get_logger()
@@ -18,12 +20,13 @@ class FailureLog:
         self._times: dict[tuple[str, str, str], int] = {}
 
     def write(self, plugin: str, point: str, exception: BaseException) -> None:
-        key = (plugin, point, f"{type(exception).__name__}: {exception}")
+        error = described(exception)
+        key = (plugin, point, error)
         times = self._times[key] = self._times.get(key, 0) + 1
         if times == 1:
-            _log.error("plugin failed", plugin=plugin, point=point, error=str(exception), exc_info=exception)
+            _log.error("plugin failed", plugin=plugin, point=point, error=error, exc_info=exception)
         elif str(times).strip("0") == "1":
-            _log.error("plugin failed again", plugin=plugin, point=point, error=str(exception), times=times)
+            _log.error("plugin failed again", plugin=plugin, point=point, error=error, times=times)
         if len(self._times) > _MOST_KINDS:
             self._times.clear()
 

@@ -21,6 +21,7 @@ from bayplan.framework.registry import Registry
 from bayplan.framework.runtime.call import Complaint, call_plugin, call_promise, hint_call, sort_key_call, tear_down
 from bayplan.framework.runtime.framework import Framework
 from bayplan.loop.decide_with_extenders import EXTENDER
+from bayplan.observe.failures import described
 from bayplan.queue import QueuePolicy
 
 if TYPE_CHECKING:
@@ -134,8 +135,7 @@ def _built(cls: type[Plugin], args: PluginArgs | None, handle: Handle) -> Plugin
 
 def _raised(plugin: str, method: str, exception: BaseException) -> PluginError:
     """The error of a method without which there is no profile; it names the plugin."""
-    text = f"`{method}` raised {type(exception).__name__}: {exception}"
-    return PluginError(f"plugin `{plugin}`", (text.strip(": "),))
+    return PluginError(f"plugin `{plugin}`", (f"`{method}` raised {described(exception)}",))
 
 
 def watched_resources(frameworks: Iterable[Framework]) -> list[type[Any]]:

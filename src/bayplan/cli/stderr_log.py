@@ -15,6 +15,7 @@ from typing import Any
 import structlog
 
 from bayplan.cli.output import one_line
+from bayplan.observe.failures import described
 
 __all__ = ["log_to_stderr"]
 
@@ -51,7 +52,7 @@ def _as_line(_: Any, level: str, event: Event) -> str:
     details = ", ".join(f"{name} {value}" for name, value in event.items())
     line = f"{level}: {what} ({details})" if details else f"{level}: {what}"
     if isinstance(exception, BaseException):
-        line += f": {type(exception).__name__}: {exception}{_place(exception)}"
+        line += f": {described(exception)}{_place(exception)}"
     return one_line(line)
 
 

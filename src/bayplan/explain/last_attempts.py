@@ -31,7 +31,7 @@ class LateRefusal(NamedTuple):
     @property
     def title(self) -> str:
         who = f"{self.plugin} failed" if self.has_failed else self.plugin
-        return f"{who} at {self.point}: {self.error_itself}"
+        return f"{who} at {self.point}: {self.error_itself}".lstrip()
 
     @property
     def error_itself(self) -> str:

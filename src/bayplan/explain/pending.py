@@ -18,7 +18,7 @@ from bayplan.api.decode import InputError
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.builders import root_cause
 from bayplan.explain.claims.base import Edit
-from bayplan.explain.claims.phrases import listed
+from bayplan.explain.claims.phrases import NO_REASON, listed
 from bayplan.explain.claims.pods import Frees, PendingTogether, WouldFit
 from bayplan.explain.claims.wording import sentence
 from bayplan.explain.device_report import device_report, lacking_cause
@@ -130,7 +130,7 @@ def _cause_of(view: ClusterView, info: PodInfo, waiting: Waiting, late: LateRefu
     framework = view.framework(info.scheduler_name)
     report = device_report(framework, decision) if isinstance(framework.plugins.get(plugin), DeviceExaminer) else None
     reason = lacking_cause(report) if report is not None else _of_any(reason, info)
-    title = f"{plugin}: {reason}" if plugin else reason
+    title = f"{plugin}: {reason or NO_REASON}" if plugin else reason
     return PendingCause(title=title, plugin=plugin, reasons=[reason], message=decision.message)
 
 

@@ -23,6 +23,7 @@ __all__ = [
     "Unresolvable",
     "Unschedulable",
     "Wait",
+    "reason_of",
 ]
 
 
@@ -168,3 +169,13 @@ def Wait(timeout_seconds: float, *reasons: str) -> Status:  # noqa: N802
 def Error(*reasons: str, exception: BaseException | None = None) -> Status:  # noqa: N802
     """Something went wrong that is not a verdict about the pod: it is retried after back-off."""
     return Status(Code.ERROR, reasons, exception=exception)
+
+
+def reason_of(status: Status) -> str:
+    """The message of a status that is no success; where the plugin gave none, what can be said instead of it."""
+    said = status.message
+    if said.strip(", "):
+        return said
+    if status.is_rejected or status.code is Code.ERROR:
+        return "no reason given"
+    return f"answered {status.code.label}, which means nothing there"

@@ -16,11 +16,11 @@ from bayplan.framework.diagnosis import Diagnosis
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.call import caller
-from bayplan.framework.status import Error, Status
+from bayplan.framework.status import Error, Status, reason_of
 from bayplan.loop.decide import Decision
 from bayplan.loop.profile import Profile, Shared
 
-__all__ = ["CLEAR_NOMINATION", "Attempt", "failure_at"]
+__all__ = ["CLEAR_NOMINATION", "Attempt", "failure_at", "with_reason"]
 
 CLEAR_NOMINATION = ""
 
@@ -114,6 +114,7 @@ class Attempt:
 
     def refusal(self, point: str, status: Status) -> Status:
         """The status of an attempt whose chosen node a plugin refused. Notifies the observers."""
+        status = with_reason(status)
         if self.assumed is not None:
             self.shared.observer.refused_after_choice(self.assumed, self.node_name, point, status)
         self.is_refused_at_bind = point == ExtensionPoint.BIND.label
@@ -129,5 +130,14 @@ def failure_at(point: str, status: Status) -> Status:
     """A rejection as it is; anything else that is no success as an error that names the plugin."""
     if status.is_rejected:
         return status
-    text = f'running {point} plugin "{status.plugin}": {status.message}'
+    if not status.plugin:
+        return Error(status.message, exception=status.exception)
+    text = f'running {point} plugin "{status.plugin}": {reason_of(status)}'
     return Error(text, exception=status.exception).by(status.plugin)
+
+
+def with_reason(status: Status) -> Status:
+    """The status with a reason: what people and records say about a refusal is made of it."""
+    if status.message.strip(", "):
+        return status
+    return Status(status.code, (reason_of(status),), plugin=status.plugin, exception=status.exception)

@@ -20,10 +20,11 @@ from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.runtime.call import POINT_LABELS, await_plugin, caller
 from bayplan.framework.status import SKIP, SUCCESS, Error, Status
 from bayplan.framework.times import PluginTimes
-from bayplan.loop.attempt import Attempt
+from bayplan.loop.attempt import Attempt, with_reason
 from bayplan.loop.decide_with_extenders import Extenders
 from bayplan.loop.points import EXTENDER
 from bayplan.loop.profile import Shared
+from bayplan.observe.failures import described
 
 __all__ = ["BindingCycle", "activate", "start_binding"]
 
@@ -71,7 +72,7 @@ async def _settle(binding: BindingCycle, work: Coroutine[Any, Any, Status]) -> N
         binding.attempt.abandon()
         raise
     except Exception as exception:
-        status = Error(f"{type(exception).__name__}: {exception}", exception=exception)
+        status = Error(described(exception), exception=exception)
     if status.is_success:
         _succeeded(binding)
     else:
@@ -107,9 +108,10 @@ async def _bind(binding: BindingCycle) -> Status:
     for plugin in profile.binding:
         status = await _answer(plugin, "bind", binding)
         if not status.is_skip:
-            status = status if status.is_success else binding.attempt.refusal("Bind", status)
+            status = status if status.is_success else binding.attempt.refusal(_BIND, status)
             break
-    return _measured(binding, _BIND, status, began)
+    _measured(binding, _BIND, status, began)
+    return binding.attempt.refusal(_BIND, Error("no Bind plugin binds it")) if status.is_skip else status
 
 
 async def _bind_by_extender(binding: BindingCycle, extenders: Extenders) -> Status | None:
@@ -117,7 +119,7 @@ async def _bind_by_extender(binding: BindingCycle, extenders: Extenders) -> Stat
     try:
         return SUCCESS if await extenders.bind(binding.assumed, binding.node_name) else None
     except Exception as exception:
-        status = Error(f"{type(exception).__name__}: {exception}", exception=exception).by(EXTENDER)
+        status = Error(described(exception), exception=exception).by(EXTENDER)
         binding.attempt.refusal(_BIND, status)
         return status
 
@@ -167,6 +169,7 @@ async def _wait_at_permit(binding: BindingCycle, began: float) -> Status:
     shared.observer.permit_waited(status.code.label, seconds)
     shared.observer.left_permit(assumed, status.code.label, seconds)
     if not status.is_success:
+        status = with_reason(status)
         shared.observer.refused_after_choice(assumed, binding.node_name, "Permit", status)
     return status
 

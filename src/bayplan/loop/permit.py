@@ -31,8 +31,9 @@ class HeldPod:
         self._node_name = node_name
         self.began = now
         """When the wait did, on the monotonic clock."""
-        self._deadlines = {plugin: now + min(seconds, LONGEST_WAIT_SECONDS) for plugin, seconds in timeouts.items()}
-        self._timeouts = dict(timeouts)
+        self.timeouts = {plugin: min(max(asked, 0.0), LONGEST_WAIT_SECONDS) for plugin, asked in timeouts.items()}
+        """For how many seconds each plugin lets the pod wait."""
+        self._deadlines = {plugin: now + seconds for plugin, seconds in self.timeouts.items()}
         self._reasons = reasons
         self._outcome: asyncio.Future[Status] = asyncio.get_running_loop().create_future()
 
@@ -83,7 +84,7 @@ class HeldPod:
             plugin, deadline = min(self._deadlines.items(), key=lambda entry: entry[1])
             left = deadline - clock.monotonic()
             if left <= 0:
-                waited = format_duration(timedelta(seconds=self._timeouts[plugin]))
+                waited = format_duration(timedelta(seconds=self.timeouts[plugin]))
                 self.reject(plugin, f"rejected due to timeout after waiting {waited} at plugin {plugin}")
                 break
             await self._outcome_or_timeout(clock, left)

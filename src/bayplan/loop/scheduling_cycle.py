@@ -104,6 +104,6 @@ def _reserve_and_permit(binding: BindingCycle) -> Status:
         timeouts[plugin.name], reasons[plugin.name] = status.timeout_seconds, status.message
     if not timeouts:
         return SUCCESS
-    attempt.shared.held_pods.hold(assumed, node_name, timeouts, reasons)
-    attempt.shared.observer.held_at_permit(assumed, node_name, timeouts)
+    held = attempt.shared.held_pods.hold(assumed, node_name, timeouts, reasons)
+    attempt.shared.observer.held_at_permit(assumed, node_name, held.timeouts)
     return Status(Code.WAIT, (_ONE_MUST_WAIT,))

@@ -21,6 +21,7 @@ from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import Status
 from bayplan.loop.decide import Decision
 from bayplan.loop.observer import Observer
+from bayplan.observe.failures import described
 from bayplan.sim.engine.world import WorldListener
 
 __all__ = ["PRICE", "ClusterSample", "DecisionLine", "Ledger", "PodStory", "digest", "price_of"]
@@ -160,7 +161,7 @@ class Ledger(Observer, WorldListener):
             self.refused_seconds[story.refused_by] += self._now - story.refused_since
 
     def plugin_failed(self, plugin: str, point: str, exception: BaseException) -> None:
-        self.failures[f"{plugin} at {point}: {type(exception).__name__}: {exception}"] += 1
+        self.failures[f"{plugin} at {point}: {described(exception)}"] += 1
 
     # The cluster's part
 

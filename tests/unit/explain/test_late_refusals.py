@@ -55,3 +55,17 @@ async def test_a_pod_never_goes_to_the_node_that_would_be_cordoned_for_it() -> N
     sentences = [each.sentence for each in changes.suggestions]
     assert [text for text in sentences if f"if {home} were cordoned" in text]
     assert [text for text in sentences if f"go to {home}" in text] == []
+
+
+async def test_a_filter_that_gives_no_reason_is_said_to_give_none(tmp_path: Path) -> None:
+    file = tmp_path / "mute.py"
+    answer = "    def filter(self, state, pod, node):\n        return Unschedulable()\n"
+    file.write_text(f"from bayplan.framework import Plugin, Unschedulable\n\n\nclass Mute(Plugin):\n{answer}")
+    async with staged(2, plugins=[str(file)]) as stage:
+        await stage.create(raw_pod("web"))
+        await stage.settled(failed=1)
+        verdict = stage.explaining.service.explain_pod("default/web").verdict
+        board = await stage.explaining.service.pending()
+
+    assert verdict == "default/web is pending: Mute refuses 2 of 2 nodes: no reason given."
+    assert [cause.title for cause in board.causes] == ["Mute: no reason given"]

@@ -21,7 +21,11 @@ from bayplan.explain.terminal.explanations import draw_changes, draw_pod
 from bayplan.server import ServerOptions, ServerParts, serve
 
 PLUGIN = '''
-from bayplan.framework import Plugin, Unschedulable, Wait
+from bayplan.framework import Error, Plugin, Skip, Unschedulable, Wait
+
+class Mute(Exception):
+    def __str__(self):
+        raise RuntimeError("no text")
 
 class Licences(Plugin):
     """Refuses every pod at one extension point."""
@@ -189,6 +193,84 @@ async def test_a_plugin_that_fails_after_the_choice_is_told_as_what_it_is_on_eve
     # The pod's condition and events
     assert (condition["reason"], condition["status"], condition["message"]) == ("SchedulerError", "False", in_full)
     assert json.dumps(in_full)[1:-1] in events
+
+
+UNKNOWN = {
+    "return 5": "WrongAnswer: plugin `Licences`: `{method}` returned 5 (int), expected `Status | None`",
+    "return Skip()": "answered Skip, which means nothing there",
+    "return Error()": "no reason given",
+    "raise ValueError": "ValueError",
+    "raise Mute": "Mute",
+}
+"""Answers that the contract does not know, answers and exceptions without a text, and what is said of them."""
+
+
+@pytest.mark.parametrize(
+    ("point", "answer"),
+    [(point, answer) for point in POINTS for answer in UNKNOWN if (point, answer) != ("Bind", "return Skip()")],
+)
+async def test_a_wrong_answer_after_the_choice_is_told_with_what_is_wrong_about_it(
+    point: str, answer: str, tmp_path: Path
+) -> None:
+    said = UNKNOWN[answer].replace("{method}", POINTS[point].split()[-1])
+    async with refusing(point, tmp_path, answer) as (stage, log):
+        explained = stage.explaining.service.explain_pod("default/web")
+        board = await stage.explaining.service.pending()
+        while not (condition := await condition_of(stage)):
+            await stage.local.live.options.clock.sleep(0.01)
+        while "FailedScheduling" not in (events := json.dumps(await stage.get(EVENTS))):
+            await stage.local.live.options.clock.sleep(0.01)
+
+    told = f"and then failed at {point} in Licences: {said}."
+    assert [line for line in log if line.endswith(told)], log
+    assert explained.verdict.endswith(told)
+    assert [cause.title for cause in board.causes] == [f"Licences failed at {point}: {said}"]
+    in_full = f'running {point} plugin "Licences": {said}'
+    assert (condition["reason"], condition["message"]) == ("SchedulerError", in_full)
+    assert json.dumps(in_full)[1:-1] in events
+
+
+@pytest.mark.parametrize("point", POINTS)
+async def test_a_refusal_without_a_reason_is_told_as_one(point: str, tmp_path: Path) -> None:
+    async with refusing(point, tmp_path, "return Unschedulable()") as (stage, log):
+        board = await stage.explaining.service.pending()
+        while not (condition := await condition_of(stage)):
+            await stage.local.live.options.clock.sleep(0.01)
+
+    assert [line for line in log if line.endswith(f"refused at {point} by Licences: no reason given.")], log
+    assert [cause.title for cause in board.causes] == [f"Licences at {point}: no reason given"]
+    assert "no reason given" in condition["message"]
+
+
+async def test_a_pod_that_every_bind_plugin_leaves_to_another_is_told_as_such(tmp_path: Path) -> None:
+    async with refusing("Bind", tmp_path, "return Skip()") as (stage, log):
+        explained = stage.explaining.service.explain_pod("default/web")
+        board = await stage.explaining.service.pending()
+        while not (condition := await condition_of(stage)):
+            await stage.local.live.options.clock.sleep(0.01)
+
+    told = "and then failed at Bind: no Bind plugin binds it."
+    assert [line for line in log if line.endswith(told)], log
+    assert explained.verdict.endswith(told)
+    assert [cause.title for cause in board.causes] == ["failed at Bind: no Bind plugin binds it"]
+    assert (condition["reason"], condition["message"]) == ("SchedulerError", "no Bind plugin binds it")
+
+
+async def test_a_wait_at_permit_is_never_said_to_be_longer_than_it_can_be(tmp_path: Path) -> None:
+    """Fifteen minutes are the most, and nothing waits for less than no time."""
+    for asked, most in (("7200", "900 s"), ("float('inf')", "900 s"), ("-1", "0 s")):
+        (tmp_path / asked).mkdir()
+        log: list[str] = []
+        file = tmp_path / asked / "licences.py"
+        file.write_text(PLUGIN.replace("{method}", POINTS["Permit"]).replace("{answer}", f"return Wait({asked})"))
+        async with staged(2, plugins=[str(file)], observers=[DecisionPrinter(log.append)]) as stage:
+            await stage.create(raw_pod("web"))
+            await stage.until(lambda log=log: any("is held at Permit" in line for line in log))
+            record = stage.explaining.service.recorder.of_pod("default/web")[-1]
+
+        assert record.permit is not None
+        assert f"{record.permit.plugins['Licences']:g} s" == most
+        assert [line for line in log if line.endswith(f"for {most} at most")], log
 
 
 async def test_a_pod_whose_time_at_permit_is_up_is_told_of_the_wait_and_of_its_end(tmp_path: Path) -> None:

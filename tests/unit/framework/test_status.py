@@ -15,6 +15,7 @@ from bayplan.framework.status import (
     Unresolvable,
     Unschedulable,
     Wait,
+    reason_of,
 )
 
 
@@ -95,3 +96,15 @@ def test_a_status_with_anything_but_texts_is_an_error_where_it_is_made() -> None
 def test_a_wait_without_a_number_of_seconds_is_an_error(seconds: object) -> None:
     with pytest.raises(TypeError, match="`Wait` takes a number of seconds, found"):
         Wait(seconds)  # type: ignore[arg-type] # the mistake that is tested
+
+
+def test_a_status_without_a_message_has_a_reason_all_the_same() -> None:
+    statuses = (Unschedulable("full"), Unschedulable(), Error(""), Skip(), Wait(3))
+
+    assert [reason_of(status) for status in statuses] == [
+        "full",
+        "no reason given",
+        "no reason given",
+        "answered Skip, which means nothing there",
+        "answered Wait, which means nothing there",
+    ]

@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-__all__ = ["cores", "counted", "ended", "error_itself", "listed", "plural", "stopped", "template_of"]
+__all__ = ["NO_REASON", "cores", "counted", "ended", "error_itself", "listed", "plural", "stopped", "template_of"]
 
+NO_REASON = "no reason given"
+"""Of a plugin that refuses without one."""
 _NAMED = 3
 _GENERATED = re.compile(r"(-([bcdfghjklmnpqrstvwxz2456789]{5}|[bcdfghjklmnpqrstvwxz2456789]{8,10}|[0-9]+))+$")
 """What controllers add to names: the letters of `generateName`, the hash of a template, an ordinal, a time."""

@@ -8,7 +8,7 @@ from typing import Any
 
 from bayplan.explain.claims import pods as c
 from bayplan.explain.claims.device_wording import DEVICE_WORDS
-from bayplan.explain.claims.phrases import cores, counted, ended, listed, plural, stopped
+from bayplan.explain.claims.phrases import NO_REASON, cores, counted, ended, listed, plural, stopped
 
 __all__ = ["WORDS", "sentence"]
 
@@ -151,7 +151,7 @@ def _fits_nowhere(claim: c.FitsNowhere) -> str:
     if not claim.refused:
         return ended(f"{claim.pod} is pending: {claim.reason or claim.message or 'no reason is known'}")
     nodes = "the one node" if claim.nodes == 1 else f"{claim.refused:,} of {claim.nodes:,} nodes"
-    return ended(f"{claim.pod} is pending: {claim.plugin or 'PreFilter'} refuses {nodes}: {claim.reason}")
+    return ended(f"{claim.pod} is pending: {claim.plugin or 'PreFilter'} refuses {nodes}: {claim.reason or NO_REASON}")
 
 
 def _would_preempt(claim: c.WouldPreempt) -> str:
@@ -174,7 +174,7 @@ def _held_back(claim: c.HeldBack) -> str:
     if claim.gates:
         gates = listed([f"`{gate}`" for gate in claim.gates], "gates")
         return f"{claim.pod} is held back before scheduling by {plural('gate', claim.gates)} {gates}."
-    return ended(f"{claim.pod} is held back before scheduling by {claim.plugin}: {claim.message}")
+    return ended(f"{claim.pod} is held back before scheduling by {claim.plugin}: {claim.message or NO_REASON}")
 
 
 def _held_at_permit(claim: c.HeldAtPermit) -> str:

@@ -28,7 +28,7 @@ from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.call import call_plugin, sort_key_call
 from bayplan.framework.runtime.framework import Framework
-from bayplan.framework.status import Status
+from bayplan.framework.status import Status, reason_of
 from bayplan.loop.decide import Decider, Decision, decide
 from bayplan.loop.recorder import preemption_of
 from bayplan.preemption.budgets import Budgets
@@ -288,7 +288,7 @@ class Placing:
         self, framework: Framework, state: CycleState, info: PodInfo, node: str, origin: str, point: str, status: Status
     ) -> None:
         self._give_back(framework, state, info, node)
-        said = f"{stopped(point, status.plugin, has_failed=not status.is_rejected)}: {status.message}"
+        said = f"{stopped(point, status.plugin, has_failed=not status.is_rejected)}: {reason_of(status)}"
         self._stays(info, origin, said, plugin=status.plugin)
         self._settle_held()
 

@@ -26,6 +26,7 @@ from bayplan.framework.promises import UNSIGNED, SpeedPromises
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.status import SUCCESS, Error, Status
 from bayplan.framework.times import PluginTimes
+from bayplan.observe.failures import described
 
 __all__ = [
     "POINT_LABELS",
@@ -240,4 +241,4 @@ def has_raised(status: Status) -> bool:
 
 
 def error_status(exception: BaseException) -> Status:
-    return Error(f"{type(exception).__name__}: {exception}", exception=exception)
+    return Error(described(exception), exception=exception)

@@ -37,7 +37,7 @@ from bayplan.framework.runtime.outline import NO_RESTRICTION, PreFilterOutcome, 
 from bayplan.framework.runtime.plan import Plan, Planner
 from bayplan.framework.runtime.remembered.evaluation import ShapeEvaluation
 from bayplan.framework.runtime.remembered.second_use_cache import SecondUseCache
-from bayplan.framework.status import Code, Error, Status, Unresolvable
+from bayplan.framework.status import Code, Error, Status, Unresolvable, reason_of
 from bayplan.framework.times import PluginTimes
 
 __all__ = ["Framework"]
@@ -286,4 +286,4 @@ def _nothing_left(plugins: list[str]) -> Status:
 
 
 def _explained(prefix: str, status: Status) -> Status:
-    return Error(prefix + status.message, exception=status.exception).by(status.plugin)
+    return Error(prefix + reason_of(status), exception=status.exception).by(status.plugin)

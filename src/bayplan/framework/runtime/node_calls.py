@@ -30,7 +30,7 @@ from bayplan.framework.runtime.call import (
     failed,
     not_given,
 )
-from bayplan.framework.status import SUCCESS, Error, Status
+from bayplan.framework.status import SUCCESS, Error, Status, reason_of
 from bayplan.framework.times import PluginTimes
 from bayplan.framework.verdicts import StatusTable, Verdicts
 
@@ -56,7 +56,7 @@ def explained(status: Status) -> Status:
     """A rejection as it is; anything else as the failure of the filter that it is."""
     if status.is_rejected:
         return status
-    reason = f'running "{status.plugin}" filter plugin: {status.message}'
+    reason = f'running "{status.plugin}" filter plugin: {reason_of(status)}'
     return Error(reason, exception=status.exception).by(status.plugin)
 
 
