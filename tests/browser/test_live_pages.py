@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
+from bayplan.explain.service import NotReady
 from tests.browser.conftest import Stage, expect, pod, staged, visiting
 from tests.browser.looks import fill, showing
 from tests.browser.scene import node, waiting
@@ -207,3 +208,28 @@ async def test_the_tip_of_the_heat_map_stays_on_a_narrow_screen(browser: Browser
 
     assert sideways <= 0
     assert visit.problems == []
+
+
+async def test_a_scheduler_that_sends_nothing_is_not_shown_as_live(
+    browser: Browser, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One that was stopped, or stands by, ends no stream. The page says of when it is, and ages go on."""
+
+    def stands_by() -> None:
+        raise NotReady("this replica stands by")
+
+    async with staged(3) as stage, visiting(browser, stage.url) as visit:
+        page = visit.page
+        link = page.locator("#link")
+        await stage.create(pod("web-0"))
+        await stage.until(lambda: stage.recorder.bound_count >= 1)
+        await open_page(page, stage, "#/pod/default/web-0")
+        await expect(link).to_have_text("3 nodes, live")
+        monkeypatch.setattr(stage.explaining.service, "overview", stands_by)
+        said = r"this replica stands by; what is shown was so at \d\d:\d\d:\d\d"
+        await expect(link).to_have_text(re.compile(rf"^{said}$"))
+        decided = page.locator("section[aria-label=Verdict] time")
+        first = await decided.inner_text()
+        await expect(decided).not_to_have_text(first)
+        monkeypatch.undo()
+        await expect(link).to_have_text("3 nodes, live")

@@ -1,7 +1,7 @@
 // Which page is shown, by the address, and the live connection that all pages share.
 
 import { el, failed, passTime, sentence } from "./dom.js";
-import { plural, setNow } from "./format.js";
+import { moment, plural, setNow } from "./format.js";
 import { listenToKeys } from "./keyboard.js";
 import { ask } from "./questions.js";
 import { searchBox } from "./search.js";
@@ -24,9 +24,13 @@ const PARENT = { node: "nodes", pod: "pods", pending: "queue" };
 const main = document.getElementById("main");
 const link = document.getElementById("link");
 const AGAIN = 3000;
+// The scheduler sends figures every second.
+const SILENT = 10_000;
 let shown = {};
 let latest = null;
 let visit = 0;
+let source = null;
+let heard = 0;
 
 function place() {
   const [path, words = ""] = location.hash.replace(/^#\/?/, "").split("?");
@@ -83,21 +87,38 @@ function setQuery(change) {
 }
 
 function connect() {
-  const source = new EventSource("/bayplan/v1/events");
-  source.addEventListener("overview", (event) => {
+  const mine = (source = new EventSource("/bayplan/v1/events"));
+  heard = performance.now();
+  mine.addEventListener("overview", (event) => {
+    heard = performance.now();
     latest = JSON.parse(event.data);
     setNow(latest.time);
     setLink("live", `${plural(latest.nodes, "node")}, live`);
     passTime();
     shown.onTick?.(latest);
   });
-  source.addEventListener("error", async () => {
-    if (link.dataset.state !== "lost") setLink("lost", `${location.host} does not answer, trying again`);
+  mine.addEventListener("error", () => {
     // A server that refuses ends the stream for good, and says why when it is asked.
-    if (source.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN);
-    const refusal = await ask("/overview").then(() => "", (error) => error.message);
-    if (link.dataset.state === "lost" && refusal && !refusal.includes(location.host)) link.replaceChildren(el("span", {}, sentence(refusal)));
+    if (mine.readyState === EventSource.CLOSED) setTimeout(connect, AGAIN);
+    return lose(`${location.host} does not answer, trying again`);
   });
+}
+
+// What is shown is not of now any more, and says of when it is; a server that answers says itself what is the matter.
+async function lose(why) {
+  const asOf = latest ? `; what is shown was so at ${moment(latest.time)}` : "";
+  if (link.dataset.state !== "lost") setLink("lost", why + asOf);
+  const refusal = await ask("/overview").then(() => "", (error) => error.message);
+  if (link.dataset.state === "lost" && refusal && !refusal.includes(location.host)) link.replaceChildren(el("span", {}, sentence(refusal), asOf));
+}
+
+// How long ago things are goes on without the scheduler. One that was stopped, or that is out of reach, ends no stream.
+function watch() {
+  passTime();
+  if (link.dataset.state === "lost" || performance.now() - heard < SILENT) return;
+  source.close();
+  connect();
+  lose(`no word from ${location.host} for ${SILENT / 1000} s, trying again`);
 }
 
 function setLink(state, text) {
@@ -131,6 +152,7 @@ const search = searchBox();
 document.getElementById("search").append(...search.content);
 listenToKeys(search);
 connect();
+setInterval(watch, 1000);
 await show();
 // The scripts of the other pages, one after the other, so that they are there when the scheduler is not.
 for (const [, load] of Object.values(PAGES)) await load().catch(() => {});
