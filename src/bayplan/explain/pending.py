@@ -18,7 +18,7 @@ from bayplan.api.decode import InputError
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.builders import root_cause
 from bayplan.explain.claims.base import Edit
-from bayplan.explain.claims.phrases import NO_REASON, listed
+from bayplan.explain.claims.phrases import BEING_DELETED, NO_REASON, listed
 from bayplan.explain.claims.pods import Frees, PendingTogether, WouldFit
 from bayplan.explain.claims.wording import sentence
 from bayplan.explain.device_report import device_report, lacking_cause
@@ -50,6 +50,7 @@ PERMIT = "permit"
 BINDING = "binding"
 PREEMPTION = "preemption"
 OTHERS = "other scheduler"
+ENDING = "ending"
 
 
 Stuck = dict[str, list[str]]
@@ -77,6 +78,8 @@ def group_pending(
             cause = PendingCause(title=f"{PREEMPTION}: {said}", plugin=PREEMPTION, reasons=[said])
         elif gate:
             cause = PendingCause(title=_gate_title(info, gate), plugin=gate, reasons=[GATED, _gate_title(info, gate)])
+        elif info.is_terminating:
+            cause = PendingCause(title=f"nothing: {BEING_DELETED}", plugin="", reasons=[ENDING])
         elif alike in known:
             cause = known[alike]
         elif info.scheduler_name not in view.deciders:

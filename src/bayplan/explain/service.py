@@ -2,27 +2,27 @@
 
 Terminal and browser come in through `bayplan.explain.http.endpoints`; this is the part without HTTP. All of it runs in
 the scheduler's thread between two decisions, reads, and changes nothing. What takes long works on a copy of the
-cluster, in slices between the scheduling; the copy is kept for a few seconds, because questions come in groups.
+cluster, in slices between the scheduling.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TypeVar, cast
 
 from bayplan.api.pod import Pod
-from bayplan.app.frameworks import watched_resources
 from bayplan.app.live import LiveScheduler
 from bayplan.app.offline import OfflineScheduler
 from bayplan.app.settings import Settings
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.builders import chosen_of, decide_on, gone_of, held_back_claim, later_refusal_of, now_claim, now_of
+from bayplan.explain.claims.phrases import BEING_DELETED
 from bayplan.explain.claims.pods import (
     THEN,
     AwaitsVictims,
     Chosen,
+    FitsNowhere,
     GoesTo,
     HeldAtPermit,
     NoScheduler,
@@ -54,9 +54,10 @@ from bayplan.explain.pending import BINDING, PERMIT, Stuck, find_best_change, gr
 from bayplan.explain.suggestions.relocation import find_moves
 from bayplan.explain.suggestions.search import find_changes
 from bayplan.explain.views import LiveView
-from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects, objects_of_cluster
+from bayplan.explain.whatif.cluster_copy import ClusterCopy
 from bayplan.explain.whatif.placing import created, held_back_by
 from bayplan.explain.whatif.scenario import Scenario, play
+from bayplan.explain.whatif.shared_copy import SharedCopy, objects_of_live
 from bayplan.loop.decide import Decision
 from bayplan.loop.decide_with_extenders import decide_with_extenders
 from bayplan.loop.record import UNDER_WAY
@@ -68,7 +69,6 @@ from bayplan.queue.places import Place
 __all__ = ["ExplainService", "NotReady", "Sources", "UnknownObject"]
 
 T = TypeVar("T")
-_KEEP_COPY_SECONDS = 5.0
 _ATTEMPTS = 20
 _AFTER_THE_COPY = ("PreBindPreFlight", "PreBind", "Bind")
 """Extension points that need an API server and are left out when something is tried on a copy."""
@@ -99,8 +99,7 @@ class ExplainService:
         self.recorder = sources.recorder
         self._view: LiveView | None = None
         self.timeline = Timeline()
-        self._copy: tuple[float, ClusterCopy] | None = None
-        self._copying = asyncio.Lock()
+        self._copy = SharedCopy()
         self._code = CodeReader()
         self.reloads: list[tuple[float, str, list[str]]] = []
         """(time, what happened, problems), oldest first."""
@@ -134,7 +133,7 @@ class ExplainService:
         if self._view is None or self._view.cache is not live.cache or not self._view.is_current:
             self._view = LiveView(live)
             self._views_made += 1
-            self._copy = None
+            self._copy.forget()
         return self._view
 
     # Pods
@@ -162,7 +161,7 @@ class ExplainService:
         records = self.recorder.of_pod(key, uid=info.uid, most=_ATTEMPTS)
         explanation = PodExplanation(pod=info.key, uid=info.uid, profile=info.scheduler_name, state="", verdict="")
         explanation.attempts, explanation.queue = records, self._queue_state(info)
-        if info.scheduler_name in view.deciders:
+        if info.scheduler_name in view.deciders and (info.node_name or not info.is_terminating):
             self._explain_now(explanation, info, decision, in_full=in_full)
         if info.node_name:
             self._explain_placed(explanation, info)
@@ -245,6 +244,8 @@ class ExplainService:
             explanation.claim = Chosen(pod=info.key, node=info.node_name, by="", nodes=0, feasible=0, is_bound=is_bound)
             by = "before this process or by others" + (", or long ago" if self.recorder.dropped else "")
             explanation.note = f"There is no record of the decision: it was made {by}."
+        if self.live.cache.cluster.node(info.node_name) is None:
+            explanation.note = f"{explanation.note} There is no node {info.node_name} any more.".lstrip()
         refusal = None if is_bound else self._last_refusal(info.key, info.uid)
         if refusal is not None:
             explanation.note = f"At its last attempt, {sentence(refusal)}"
@@ -260,6 +261,10 @@ class ExplainService:
         explanation.state = "pending"
         if explanation.attempts:
             explanation.decision = decided_of(explanation.attempts[0])
+        if info.is_terminating:
+            reason = f"it is {BEING_DELETED}"
+            explanation.claim = FitsNowhere(pod=info.key, nodes=len(self.live.cache.cluster.nodes), reason=reason)
+            return
         if info.scheduler_name not in view.deciders:
             explanation.claim = NoScheduler(
                 pod=info.key, scheduler=info.scheduler_name, known=tuple(sorted(view.deciders))
@@ -309,15 +314,34 @@ class ExplainService:
     async def changes(self, key: str) -> Changes:
         """What would let a pending pod run, or move a placed one. Raises `UnknownObject`."""
         namespace, _, name = key.rpartition("/")
+        if (settled := self._settled(self.live.watching.pod(namespace, name))) is not None:
+            return settled
         found = await self._on_copy(lambda copy: _changes_of(copy, key, self.live.watching.pod(namespace, name)))
         found.note = " ".join(filter(None, (found.note, self._left_out())))
         pod = self.live.watching.pod(namespace, name)
         refusal = self._last_refusal(key, pod.uid) if pod is not None else None
         if found.schedulable and refusal is not None and refusal.point in _AFTER_THE_COPY:
             # Nothing is bound on a copy: whether it would be refused there again is not known.
-            claim = NothingHelps(pod=key, reason=f"at its last attempt {sentence(refusal)}")
-            found.schedulable, found.suggestions = False, [Suggestion(sentence=sentence(claim), claim=claim)]
+            told = _nothing(key, f"at its last attempt {sentence(refusal)}")
+            found.schedulable, found.suggestions = False, told.suggestions
         return found
+
+    def _settled(self, pod: Pod | None) -> Changes | None:
+        """Where no change is of any use: of a pod that is being deleted, or on its way to a node."""
+        if pod is None:
+            return None
+        if pod.is_terminating and pod.spec.node_name:
+            return Changes(pod=pod.key, is_placed=True, note="It is being deleted.")
+        if pod.is_terminating:
+            return _nothing(pod.key, f"it is {BEING_DELETED}")
+        assumed = None if pod.spec.node_name else self.live.cache.pod(pod.uid)
+        if assumed is None:
+            return None
+        refusal, held = self._last_refusal(pod.key, pod.uid), self.live.held_pods.get(pod.uid)
+        if held is not None:
+            return _nothing(pod.key, f"it has {assumed.node_name}, and is held at Permit")
+        before = f"; at its attempt before, {sentence(refusal)}" if refusal is not None else ""
+        return _nothing(pod.key, f"it has {assumed.node_name}, and is being bound{before}")
 
     def _left_out(self) -> str:
         """Said with answers about a cluster that is not there: extenders can only be asked about the one that is, and
@@ -340,7 +364,7 @@ class ExplainService:
         node = live.cache.cluster.node(name)
         if node is None:
             raise UnknownObject(f"no node `{name}`")
-        waiting = [info for info, _, gate in self._pending_pods() if not gate]
+        waiting = [info for info, _, gate in self._pending_pods() if not gate and not info.is_terminating]
         explanation = yield from explained_node(self.view(), node, waiting)
         explanation.attempts = self.recorder.of_node(name, most=_ATTEMPTS)
         return explanation
@@ -434,44 +458,19 @@ class ExplainService:
         """Raises `ScenarioError`."""
         settings = self._sources.settings()
         await self.turns.take()
-        work = play(self._objects(), settings.profiles, settings.registry, scenario)
+        work = play(objects_of_live(self.live), settings.profiles, settings.registry, scenario)
         answer = await in_slices(work, self.turns)
         answer.note = " ".join(filter(None, (answer.note, self._left_out())))
         return answer
 
-    # The copy
-
-    def _objects(self) -> ClusterObjects:
-        live = self.live
-        pending = live.queue.pending_pods()
-        waiting = [queued.info.pod for pods in pending.values() for queued in pods]
-        entered = {queued.key: queued.timestamp for pods in pending.values() for queued in pods}
-        nominations = {
-            pod.key: node
-            for node in live.queue.nominations.nominated_nodes()
-            for pod in live.queue.nominations.nominated_pods(node)
-        }
-        frameworks = [profile.framework for profile in live.profiles.values()]
-        more = watched_resources(frameworks)
-        return objects_of_cluster(live.cache, waiting, nominations, entered=entered, more_kinds=more)
-
     async def _on_copy(self, question: Callable[[ClusterCopy], Work[T]]) -> T:
-        """Ask a copy of the cluster as it is, or as it was a few seconds ago; one question at a time changes it."""
         self.view()
-        clock, turns = self.live.options.clock, self.turns
-        async with self._copying:
-            await turns.take()
-            if self._copy is None or not self._is_fresh(self._copy, clock.monotonic()):
-                settings = self._sources.settings()
-                build = ClusterCopy.build(self._objects(), settings.profiles, settings.registry)
-                self._copy = (clock.monotonic(), await in_slices(build, turns))
-            return await in_slices(question(self._copy[1]), turns)
+        return await self._copy.ask(self.live, self._sources.settings(), question)
 
-    def _is_fresh(self, kept: tuple[float, ClusterCopy], now: float) -> bool:
-        made_at, copy = kept
-        unchanged = copy.generation == self.live.cache.cluster.generation
-        same_pods = copy.waiting.keys() == {info.key for info, _, _ in self._pending_pods()}
-        return same_pods and (unchanged or now - made_at < _KEEP_COPY_SECONDS)
+
+def _nothing(key: str, reason: str) -> Changes:
+    claim = NothingHelps(pod=key, reason=reason)
+    return Changes(pod=key, suggestions=[Suggestion(sentence=sentence(claim), claim=claim)])
 
 
 def _changes_of(copy: ClusterCopy, key: str, known: Pod | None) -> Work[Changes]:

@@ -6,8 +6,20 @@ import re
 from collections.abc import Sequence
 from functools import lru_cache
 
-__all__ = ["NO_REASON", "cores", "counted", "ended", "error_itself", "listed", "plural", "stopped", "template_of"]
+__all__ = [
+    "BEING_DELETED",
+    "NO_REASON",
+    "cores",
+    "counted",
+    "ended",
+    "error_itself",
+    "listed",
+    "plural",
+    "stopped",
+    "template_of",
+]
 
+BEING_DELETED = "being deleted, and not tried any more"
 NO_REASON = "no reason given"
 """Of a plugin that refuses without one."""
 _NAMED = 3

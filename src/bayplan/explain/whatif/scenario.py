@@ -176,7 +176,7 @@ def _held_up(copy: ClusterCopy, drained: Sequence[str]) -> str:
 
 
 def _finds_another_place(pod: PodInfo) -> bool:
-    return pod.controller is None or pod.controller.kind not in BOUND_TO_NODE
+    return not pod.is_terminating and (pod.controller is None or pod.controller.kind not in BOUND_TO_NODE)
 
 
 def _drained(copy: ClusterCopy, name: str) -> Iterable[tuple[Pod, str]]:
