@@ -458,7 +458,8 @@ class ExplainService:
         """Raises `ScenarioError`."""
         settings = self._sources.settings()
         await self.turns.take()
-        work = play(objects_of_live(self.live), settings.profiles, settings.registry, scenario)
+        others = [info.pod for info, _, _ in self._pods_of_others() if not info.is_terminating]
+        work = play(objects_of_live(self.live, others), settings.profiles, settings.registry, scenario)
         answer = await in_slices(work, self.turns)
         answer.note = " ".join(filter(None, (answer.note, self._left_out())))
         return answer

@@ -261,6 +261,18 @@ async def test_pods_that_wait_for_a_scheduler_that_nobody_runs_are_pending() -> 
     assert "kubectl replace --force" in first.commands[0]
 
 
+async def test_a_what_if_knows_of_pods_that_wait_for_another_scheduler() -> None:
+    async with staged(1) as stage:
+        await stage.create(raw_pod("theirs", schedulerName="nobody"))
+        await stage.until(lambda: stage.local.live.watching.pod("default", "theirs") is not None)
+        answer = await stage.explaining.service.whatif(Scenario())
+
+    assert [(each.pod, each.message) for each in answer.pending] == [
+        ("default/theirs", "it is for the scheduler `nobody`, which is none of ours")
+    ]
+    assert answer.verdict == "0 of 1 pod would be placed; 1 would stay pending."
+
+
 async def test_a_pod_of_another_scheduler_that_runs_is_explained_without_moves() -> None:
     async with staged() as stage:
         await stage.create(raw_pod("theirs", schedulerName="another", nodeName="node-1"))

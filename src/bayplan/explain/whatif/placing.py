@@ -11,7 +11,7 @@ need an API server, are left out. `undo` takes everything back.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -116,6 +116,7 @@ class Placing:
         """Those that preempted or found no node, to be tried once victims have left."""
         self._leaving: dict[str, PodInfo] = {}
         """Victims that are still there, by uid."""
+        self._ending: list[PodInfo] = []
         self.placed: list[Placed] = []
         self.pending: list[Placed] = []
         self.evicted: list[Evicted] = []
@@ -131,6 +132,10 @@ class Placing:
                 yield
             self._let_victims_go()
         self._let_go_of_held()
+
+    def let_go(self, ending: Iterable[PodInfo]) -> None:
+        """Pods that were deleted before and still end: they leave when victims do."""
+        self._ending = list(ending)
 
     def undo(self) -> None:
         for step in reversed(self._undo):
@@ -206,9 +211,13 @@ class Placing:
 
     def _let_victims_go(self) -> None:
         """Those that preempted and those that found no node come again, and the victims' successors after them."""
-        if not self._leaving:
+        if not self._leaving and not self._ending:
             return
-        victims, self._leaving = list(self._leaving.values()), {}
+        for ended in self._ending:
+            self._remove(ended)
+        ending = {ended.uid for ended in self._ending}
+        victims = [victim for victim in self._leaving.values() if victim.uid not in ending]
+        self._leaving, self._ending = {}, []
         again, self._again = self._again, []
         keys = {pod.key for pod, _ in again}
         self.pending = [each for each in self.pending if each.pod not in keys]

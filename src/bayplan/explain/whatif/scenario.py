@@ -211,6 +211,7 @@ def _added(groups: Sequence[AddedPods]) -> Iterable[Pod]:
 
 def _place(copy: ClusterCopy, waiting: Sequence[tuple[Pod, str]]) -> Work[WhatIf]:
     placing = Placing(copy, waiting)
+    placing.let_go(info for info in copy.cache.pods() if info.is_terminating)
     yield from placing.run()
     used: Counter[str] = Counter(each.node for each in placing.placed)
     placed, pending = ([_placement(each) for each in found] for found in (placing.placed, placing.pending))

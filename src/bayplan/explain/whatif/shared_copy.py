@@ -7,7 +7,7 @@ long it is used for some seconds more, unless nodes or pending pods came or went
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,6 +17,7 @@ from bayplan.app.live import LiveScheduler
 from bayplan.app.settings import Settings
 from bayplan.cluster.state import ClusterState
 from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects, objects_of_cluster
+from bayplan.explain.whatif.placing import created
 from bayplan.observe.time_slices import Work, in_slices
 
 __all__ = ["SharedCopy", "objects_of_live"]
@@ -68,8 +69,9 @@ def _nodes(cluster: ClusterState) -> set[str]:
     return {node.name for node in cluster.nodes.infos if node is not None}
 
 
-def objects_of_live(live: LiveScheduler) -> ClusterObjects:
-    waiting = _waiting(live)
+def objects_of_live(live: LiveScheduler, others: Sequence[Pod] = ()) -> ClusterObjects:
+    """`others` are pods that wait for schedulers which are none of ours."""
+    waiting = [*_waiting(live), *((pod, created(pod)) for pod in others)]
     nominations = {
         pod.key: node
         for node in live.queue.nominations.nominated_nodes()

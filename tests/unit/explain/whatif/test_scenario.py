@@ -100,6 +100,16 @@ def test_pods_that_found_no_node_come_again_when_victims_have_left() -> None:
     assert answer.pending == [] and answer.evicted_count == 1
 
 
+def test_pods_that_end_already_leave_as_victims_do() -> None:
+    """A pod that preempted before, and waits for its victim, gets the room."""
+    ended = pod("low", cpu="2", priority=1)
+    metadata = msgspec.structs.replace(ended.metadata, deletion_timestamp="2026-01-01T00:00:00Z")
+    answer = played(placed=[(msgspec.structs.replace(ended, metadata=metadata), "n0")], waiting=[pod("next", cpu="2")])
+
+    assert [(p.pod, p.node) for p in answer.placed] == [("default/next", "n0")]
+    assert (answer.pending, answer.evicted) == ([], [])
+
+
 def test_pods_of_other_schedulers_are_told_of_and_not_left_out() -> None:
     """Those of a drained node, and those that are added: nobody here places them."""
     theirs = pod("theirs", cpu="1", scheduler="another")
