@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import sys
 import threading
 
 import pytest
@@ -64,32 +66,38 @@ def test_quick_work_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> Non
     assert capsys.readouterr().err == ""
 
 
+def stderr_of_all_threads(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
+    """A stand-in for `sys.stderr`: `capsys` loses what comes while it is read, and pytest replaces what a fixture sets."""
+    found = io.StringIO()
+    monkeypatch.setattr(sys, "stderr", found)
+    return found
+
+
 def test_slow_work_is_announced_once_where_there_is_no_terminal(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    told = stderr_of_all_threads(monkeypatch)
     monkeypatch.setattr(output, "_PATIENCE_SECONDS", 0.0)
     with progress("reading\nfile", total=9) as done:
         done.step(3)
-        while "\n" not in (shown := capsys.readouterr().err):
+        while "\n" not in told.getvalue():
             threading.Event().wait(0.005)
 
-    assert shown in ("reading file …\n", "reading file: 3 of 9\n")
+    assert told.getvalue() in ("reading file …\n", "reading file: 3 of 9\n")
 
 
-def test_a_log_gets_a_line_again_when_it_says_something_new(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_log_gets_a_line_again_when_it_says_something_new(monkeypatch: pytest.MonkeyPatch) -> None:
+    told = stderr_of_all_threads(monkeypatch)
     for name in ("_PATIENCE_SECONDS", "_FIRST_PAUSE_SECONDS", "_LONGEST_PAUSE_SECONDS"):
         monkeypatch.setattr(f"bayplan.cli.output.{name}", 0.01)
-    told: list[str] = []
     with progress("counting", total=2) as done:
-        while not any("counting …" in line for line in told):
-            told += capsys.readouterr().err.splitlines()
+        while "counting …\n" not in told.getvalue():
+            threading.Event().wait(0.005)
         done.step()
-        while not any("counting: 1 of 2" in line for line in told):
-            told += capsys.readouterr().err.splitlines()
+        while "counting: 1 of 2\n" not in told.getvalue():
+            threading.Event().wait(0.005)
 
-    assert told == ["counting …", "counting: 1 of 2"]
+    assert told.getvalue() == "counting …\ncounting: 1 of 2\n"
 
 
 def test_progress_ends_with_the_work_also_when_it_fails() -> None:
