@@ -63,7 +63,8 @@ def evaluate(
         raise CommandError(
             "no cluster to place pods on", hint="name its objects with -f FILE, or a case file with --cases"
         )
-    reports = evaluate_files(filename, pod or (), config=config, plugins=plugin or (), validate=validate)
+    shown = top if output in (None, "table") else None
+    reports = evaluate_files(filename, pod or (), config=config, plugins=plugin or (), validate=validate, most=shown)
     _print(reports, output or "table", top)
     return NOT_SCHEDULABLE if require_schedulable and not all(report.is_scheduled for report in reports) else 0
 
@@ -75,22 +76,24 @@ def evaluate_files(
     config: str | None = None,
     plugins: Sequence[str] = (),
     validate: str = "strict",
+    most: int | None = None,
 ) -> list[Evaluated]:
-    """What the command prints, before it is printed."""
+    """What the command prints, before it is printed; with `most`, of so many of the best nodes."""
     from bayplan.cli.manifests import read_manifests
 
     settings = _settings(config, plugins)
     names = dict.fromkeys(name for profile in settings.profiles for name in profile.plugin_names)
     watched = [kind for name in names for kind in settings.registry.get(name).watches]
-    return _decide(read_manifests(files, pods, watched=watched, validate=validate), settings)
+    return _decide(read_manifests(files, pods, watched=watched, validate=validate), settings, most)
 
 
-def _decide(manifests: Manifests, settings: Settings) -> list[Evaluated]:
+def _decide(manifests: Manifests, settings: Settings, most: int | None) -> list[Evaluated]:
     from bayplan.app.offline import OfflineScheduler
-    from bayplan.explain.offline.evaluating import Evaluator
+    from bayplan.explain.offline.evaluating import EVERY_NODE, Evaluator
 
     with progress("deciding", total=len(manifests.pods)) as done:
-        session = Evaluator(OfflineScheduler(settings.profiles, settings.registry, manifests.objects))
+        scheduler = OfflineScheduler(settings.profiles, settings.registry, manifests.objects)
+        session = Evaluator(scheduler, most=EVERY_NODE if most is None else most)
         ordered = manifests.pods if manifests.are_named else session.in_queue_order(manifests.pods)
         reports = []
         for pod in ordered:

@@ -296,10 +296,11 @@ def tied_nodes(decision: Decision, *, most: int = _MOST_TIES) -> tuple[str, ...]
 
 
 def _highest(totals: Int64N, count: int) -> list[int]:
-    """Places of the highest totals, the highest first."""
-    if count >= len(totals):
-        places = np.arange(len(totals))
-    else:
-        places = np.argpartition(totals, len(totals) - count)[len(totals) - count :]
+    """Places of the highest totals, the highest first, and of equal ones the first."""
+    places = np.arange(len(totals))
+    if count < len(totals):
+        least = np.partition(totals, len(totals) - count)[len(totals) - count]
+        above, equal = np.flatnonzero(totals > least), np.flatnonzero(totals == least)
+        places = np.sort(np.concatenate((above, equal[: count - len(above)])))
     order: list[int] = places[np.argsort(-totals[places].astype(np.int64), kind="stable")].tolist()
     return order

@@ -22,9 +22,10 @@ from bayplan.explain.whatif.placing import created, held_back_by, queue_order
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.framework import Framework
 
-__all__ = ["Evaluated", "Evaluator", "machine_form"]
+__all__ = ["EVERY_NODE", "Evaluated", "Evaluator", "machine_form"]
 
-_EVERY_NODE = 1_000_000
+EVERY_NODE = 1_000_000
+_OF_EVERY_NODE = ("nodes", "scores")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -59,8 +60,10 @@ class Evaluated:
 
 
 class Evaluator:
-    def __init__(self, scheduler: OfflineScheduler) -> None:
+    def __init__(self, scheduler: OfflineScheduler, *, most: int = EVERY_NODE) -> None:
+        """`most`: of the best nodes that are kept of each answer, and with fewer than all, no result of every node."""
         self.scheduler = scheduler
+        self._most = most
 
     def evaluate(self, pod: Pod) -> Evaluated:
         """Decide for one pod and count it on its node. Raises `UnknownProfile`."""
@@ -72,7 +75,9 @@ class Evaluator:
             now = Now(message=held_back.message, nodes=len(framework.cluster.nodes))
             return self._evaluated(info, held_back_claim(info, held_back), now, result)
         decision, result = decide_in_full(self.scheduler, pod)
-        now = now_of(framework, decision, most=_EVERY_NODE)
+        if self._most < EVERY_NODE:
+            result = {name: value for name, value in result.items() if name not in _OF_EVERY_NODE}
+        now = now_of(framework, decision, most=self._most)
         claim = now_claim(framework, info, decision, now, is_offline=True, sample=decision.feasible_nodes)
         if decision.is_scheduled:
             self.scheduler.assume(info, decision.node_name)

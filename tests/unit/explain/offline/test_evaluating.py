@@ -16,15 +16,24 @@ from bayplan.plugins.intree import default_registry
 from bayplan.testing import node, pod
 
 
-def session(objects: Iterable[KubeObject]) -> Evaluator:
+def session(objects: Iterable[KubeObject], **how: int) -> Evaluator:
     registry = default_registry()
-    return Evaluator(OfflineScheduler(resolve_profiles(default_config(), registry), registry, objects))
+    return Evaluator(OfflineScheduler(resolve_profiles(default_config(), registry), registry, objects), **how)
 
 
 def test_a_placed_pod_counts_for_the_next() -> None:
     work = session([node("a", cpu=2), node("b", cpu=2)])
 
     assert [work.evaluate(pod(f"p{n}", cpu=2)).now.node for n in range(3)] == ["a", "b", ""]
+
+
+def test_of_many_nodes_as_good_the_first_are_told_however_few_are_kept() -> None:
+    nodes = [node(f"n{number:03}", cpu=8) for number in range(200)]
+    every, some = (session(nodes, **how).evaluate(pod("p")) for how in ({}, {"most": 3}))
+
+    assert [each.node for each in some.now.best] == ["n000", "n001", "n002"]
+    assert some.now.best == every.now.best[:3] and some.verdict == every.verdict
+    assert len(every.result["scores"]) == 200 and some.result == {"best": every.result["best"]}
 
 
 def test_a_pending_pod_changes_nothing() -> None:

@@ -69,7 +69,7 @@ def test_the_short_way_ends_at_the_same_totals_and_ties(kind: str, seed: int, no
 
 
 def _shares(decision: Decision) -> dict[str, dict[str, tuple[int, int | None]]]:
-    """What each plugin gave the best nodes, as records tell it. Which of several ties are told is not settled."""
+    """What each plugin gave the best nodes, as records tell it."""
     found = best_nodes(decision, most=1)
     return {
         each.node: {p: (s.weighted, s.raw) for p, s in each.points.items() if s.weighted or s.raw} for each in found
