@@ -67,7 +67,7 @@ def test_quick_work_shows_no_progress(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def stderr_of_all_threads(monkeypatch: pytest.MonkeyPatch) -> io.StringIO:
-    """A stand-in for `sys.stderr`: `capsys` loses what comes while it is read, and pytest replaces what a fixture sets."""
+    """A stand-in for `sys.stderr`: `capsys` loses what comes while it is read, pytest what fixtures set."""
     found = io.StringIO()
     monkeypatch.setattr(sys, "stderr", found)
     return found
