@@ -71,3 +71,11 @@ def test_time_and_chance_come_from_ports(texts: dict[str, str]) -> None:
     found = [name for name, text in texts.items() if name.startswith("src/") and direct.search(text)]
 
     assert [name for name in found if not name.startswith(allowed)] == []
+
+
+def test_tests_that_documents_name_exist(texts: dict[str, str]) -> None:
+    named = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
+    found = [match.groups() for name, text in texts.items() if name.endswith(".md") for match in named.finditer(text)]
+
+    assert len(found) >= 18, "SECURITY.md names a test for every attack"
+    assert [(file, test) for file, test in found if f"def {test}(" not in texts.get(file, "")] == []
