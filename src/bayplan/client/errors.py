@@ -35,6 +35,8 @@ from typing import Final
 import msgspec
 
 _SHOWN_BODY_BYTES = 300
+_LONGEST_RETRY_AFTER_SECONDS = 30
+"""A server that asks for more, or something between here and it, must not end the scheduling of others for an hour."""
 
 
 class ClientError(Exception):
@@ -262,9 +264,9 @@ def _decode_status(body: bytes) -> _Status | None:
 def _retry_after(status: _Status | None, headers: Mapping[str, str]) -> float | None:
     """Seconds to wait: the header wins over the Status; a date instead of a number is ignored."""
     with contextlib.suppress(KeyError, ValueError):
-        return max(0.0, float(int(headers["retry-after"])))
+        return float(min(max(0, int(headers["retry-after"])), _LONGEST_RETRY_AFTER_SECONDS))
     if status is not None and status.details is not None and status.details.retry_after_seconds > 0:
-        return float(status.details.retry_after_seconds)
+        return float(min(status.details.retry_after_seconds, _LONGEST_RETRY_AFTER_SECONDS))
     return None
 
 

@@ -39,8 +39,6 @@ from bayplan.observe.clock import Clock
 
 WRITE_BACKOFF = BackoffSettings(initial_seconds=0.05, factor=2.0, ceiling_seconds=5.0, jitter=0.5)
 
-_LONGEST_RETRY_AFTER_SECONDS = 30.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
@@ -147,5 +145,4 @@ def _is_worth_repeating(error: ApiError | NoAnswer, policy: RetryPolicy) -> bool
 
 
 def _asked_delay(error: ApiError | NoAnswer) -> float:
-    asked = error.retry_after if isinstance(error, ApiError) else None
-    return min(asked or 0.0, _LONGEST_RETRY_AFTER_SECONDS)
+    return (error.retry_after or 0.0) if isinstance(error, ApiError) else 0.0

@@ -114,6 +114,12 @@ def test_a_body_of_random_bytes_is_no_problem() -> None:
         (None, 3, 3.0),
         ("Wed, 21 Oct 2026 07:28:00 GMT", None, None),
         ("-5", None, 0.0),
+        ("31536000", None, 30.0),
+        pytest.param("9" * 400, None, 30.0, id="header of 400 digits"),
+        pytest.param("9" * 5000, None, None, id="header of 5000 digits"),
+        (None, 31536000, 30.0),
+        pytest.param(None, 10**400, 30.0, id="status of 400 digits"),
+        pytest.param(None, -(10**400), None, id="negative status of 400 digits"),
         (None, None, None),
     ],
 )
