@@ -100,8 +100,6 @@ def draw_pod(explanation: PodExplanation, *, top: int = 5, width: int = 120) -> 
     if explanation.attempts:
         yield _attempts(explanation.attempts, today=today)
     yield from _queue(explanation, today=today)
-    if now is not None and is_waiting and now.phases:
-        yield _took(now.phases, now.times)
 
 
 def _then(decided: Decided, *, today: float, width: int) -> Iterator[RenderableType]:
@@ -135,6 +133,8 @@ def _permit(decided: Decided) -> Text:
 def _now(now: Now, *, top: int, width: int) -> Iterator[RenderableType]:
     yield _title("on the cluster as it is now", _NOW)
     yield from _now_parts(now, top=top, width=width, chosen_ends=True)
+    if now.phases:
+        yield _took(now.phases, now.times)
 
 
 def _now_parts(now: Now, *, top: int, width: int, chosen_ends: bool) -> Iterator[RenderableType]:
@@ -177,12 +177,12 @@ def _queue(explanation: PodExplanation, *, today: float) -> Iterator[RenderableT
 
 
 def _took(phases: Sequence[tuple[str, float]], times: Sequence[PluginTook]) -> RenderableType:
-    """What each extension point took, and the plugins that took most of it."""
-    text = Text("took: ", style="dim")
+    """What each extension point took, and the slowest plugins."""
+    text = Text("worked out now in: ", style="dim")
     text.append(", ".join(f"{plain(phase)} {_duration(seconds)}" for phase, seconds in phases))
     slowest = sorted(times, key=lambda time: -time.seconds)[:_MOST_TIMES]
     if slowest:
-        text.append("; most of it ", style="dim")
+        text.append("; slowest: ", style="dim")
         text.append(", ".join(f"{plain(t.plugin)} {plain(t.point)} {_duration(t.seconds)}" for t in slowest))
     return indent(text)
 

@@ -75,6 +75,17 @@ async def test_everything_about_a_running_cluster_can_be_drawn() -> None:
     assert "would stay pending" in text_of(draw_whatif(played))
 
 
+async def test_what_took_time_now_stands_with_what_holds_now_and_under_no_pod_that_was_not_tried() -> None:
+    async with staged() as stage:
+        await stage.create(raw_pod("big", cpu="900"), raw_pod("held", schedulingGates=[{"name": "example.com/hold"}]))
+        await stage.settled(failed=1)
+        service = stage.explaining.service
+        pending, held = text_of(draw_pod(service.explain_pod("default/big"))), service.explain_pod("default/held")
+
+    assert pending.index("as it is now") < pending.index("worked out now in: PreFilter") < pending.index("attempt")
+    assert "Filter" not in text_of(draw_pod(held))
+
+
 def decided(**fields: object) -> Decided:
     head = {"number": 1, "time": 1.0, "pod": "a/b", "uid": "u", "profile": "p"}
     return decided_of(DecisionRecord(**{**head, **fields}))  # type: ignore[arg-type]
