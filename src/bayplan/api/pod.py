@@ -294,6 +294,12 @@ class Pod(KubeObject):
         """Succeeded and Failed pods hold nothing on their node."""
         return self.status.phase in ("Succeeded", "Failed")
 
+    @property
+    def is_unready(self) -> bool:
+        """Whether its kubelet reports that it is not ready; of a pod without that condition nothing is known."""
+        ready = self.condition("Ready")
+        return ready is not None and ready.status != "True"
+
     def condition(self, kind: str) -> PodCondition | None:
         for condition in self.status.conditions or ():
             if condition.type == kind:

@@ -47,6 +47,8 @@ class StatefulSet(KubeObject):
 
 class PodDisruptionBudgetStatus(Struct):
     disruptions_allowed: int = 0
+    current_healthy: int = 0
+    desired_healthy: int = 0
     disrupted_pods: dict[str, str] | None = None
 
 
@@ -54,6 +56,8 @@ class PodDisruptionBudgetSpec(SelectorSpec):
     min_available: int | str | None = None
     """A number of pods, or a percentage of those that are expected."""
     max_unavailable: int | str | None = None
+    unhealthy_pod_eviction_policy: str | None = None
+    """`AlwaysAllow` or `IfHealthyBudget`, which is the default."""
 
 
 class PodDisruptionBudget(KubeObject):

@@ -204,6 +204,9 @@ def _print_moves(plan: MovePlan, output: Format | None) -> None:
             ("pod", "from", "to", "nodes that fit"),
             [(move.pod, move.source, move.target, str(move.feasible_nodes)) for move in plan.moves],
         )
+    for move in plan.moves:
+        if move.with_those:
+            note(f"{move.pod} has a place again only once {move.with_those[-1]} is evicted: do not wait between them")
     for each in plan.stuck[:_MOST_ROWS]:
         print(escaped(f"stays: {each.pod} on {each.node}: {each.reason}"))
     if plan.pending:

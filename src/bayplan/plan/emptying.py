@@ -10,6 +10,7 @@ import msgspec
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.plan.bound import Bound, EqualPods, PackedBin, least_price
+from bayplan.plan.eviction_order import move_pods
 from bayplan.plan.moves import MovableCluster, Move, Stuck, ends_with_its_node
 from bayplan.sim.ledger import price_of
 
@@ -50,11 +51,7 @@ def plan_drain(cluster: MovableCluster, names: Sequence[str], *, force: bool = F
     pending = cluster.place_waiting()
     for name in names:
         cluster.set_unschedulable(name, True)
-    moves, stuck = list[Move](), list[Stuck]()
-    for name in names:
-        for pod in cluster.pods_to_move(name):
-            found = cluster.move(pod, force=force)
-            (moves if isinstance(found, Move) else stuck).append(found)  # type: ignore[arg-type]
+    moves, stuck = move_pods(cluster, [pod for name in names for pod in cluster.pods_to_move(name)], force=force)
     held = {each.node for each in stuck}
     said = f"{len(moves)} pods move off {_count(len(names), 'node')}, and each has a place."
     if stuck:
@@ -152,7 +149,7 @@ class _Search:
 
     def _empty(self, name: str) -> bool:
         """Move every pod away, or nothing at all."""
-        cluster, mark, moves = self._cluster, self._cluster.mark(), list[Move]()
+        cluster, mark = self._cluster, self._cluster.mark()
         pods = cluster.pods_to_move(name)
         cluster.set_unschedulable(name, True)
         self._closed.add(name)
@@ -160,13 +157,11 @@ class _Search:
             self.stopped = f"more than {self._terms.most_moves} moves are not wanted (--most-moves)"
             cluster.undo_to(mark)
             return False
-        for pod in pods:
-            found = cluster.move(pod, force=self._terms.force)
-            if isinstance(found, Stuck):
-                self.stuck.append(found)
-                cluster.undo_to(mark)
-                return False
-            moves.append(found)
+        moves, stuck = move_pods(cluster, pods, force=self._terms.force, all_or_none=True)
+        if stuck:
+            self.stuck.append(stuck[0])
+            cluster.undo_to(mark)
+            return False
         self.moves += moves
         self._closed.update(move.target for move in moves)
         self.emptied.append(name)

@@ -8,6 +8,7 @@ until the replacements of those before are ready. Everything can be taken back.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from functools import partial
 
 import msgspec
@@ -23,11 +24,11 @@ from bayplan.app.settings import Settings
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
-from bayplan.explain.whatif.placing import Placing
+from bayplan.explain.whatif.placing import Placed, Placing
 from bayplan.loop.decide import decide
 from bayplan.observe.time_slices import at_once
 
-__all__ = ["BudgetWait", "MovableCluster", "Move", "Stuck", "ends_with_its_node"]
+__all__ = ["Attempt", "BudgetWait", "MovableCluster", "Move", "Stuck", "ends_with_its_node"]
 
 _replace = msgspec.structs.replace
 _MIRROR = "kubernetes.io/config.mirror"
@@ -52,6 +53,8 @@ class Move(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defau
     feasible_nodes: int
     """On how many nodes the replacement fits."""
     after: list[BudgetWait] = []
+    with_those: list[str] = []
+    """Pods that have to be evicted right after it, because its replacement has no place while they are there."""
 
 
 class Stuck(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -80,11 +83,38 @@ class _Budget:
         self.namespace = budget.namespace
         self.selector: Selector = _selector(budget)
         self.allowed = budget.status.disruptions_allowed
+        always = budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
+        self.spares_unready = always or 0 < budget.status.desired_healthy <= budget.status.current_healthy
+        """Whether pods that are not ready go without a disruption."""
         self.used = 0
         """Evictions whose replacements are not ready yet."""
 
     def covers(self, pod: Pod) -> bool:
-        return self.namespace == pod.namespace and self.selector.matches(pod.labels)
+        is_guarded = pod.status.phase != "Pending"
+        return is_guarded and self.namespace == pod.namespace and self.selector.matches(pod.labels)
+
+    def counts(self, pod: Pod) -> bool:
+        """Whether an eviction of the pod is a disruption."""
+        return self.covers(pod) and not (pod.is_unready and self.spares_unready)
+
+
+_WITHOUT_OTHERS = frozenset(
+    ("NodeAffinity", "NodeName", "NodePorts", "NodeResourcesFit", "NodeUnschedulable", "TaintToleration")
+)
+"""Plugins that refuse a node in spite of pods that come to it."""
+
+
+@dataclass(kw_only=True)
+class Attempt:
+    """What came of evictions that were tried."""
+
+    moves: list[Move] = field(default_factory=list)
+    """None unless every replacement has a place."""
+    placed: dict[str, Placed] = field(default_factory=dict)
+    reason: str = ""
+    """Why the first replacement has no place."""
+    is_hopeless: bool = False
+    """Whether that stays so whatever else is moved."""
 
 
 class MovableCluster:
@@ -144,36 +174,56 @@ class MovableCluster:
         covering = [budget for budget in self._budgets if budget.covers(pod.pod)]
         if len(covering) > 1:
             return f"the eviction API refuses pods with two budgets: {', '.join(budget.key for budget in covering)}"
-        if covering and not covering[0].allowed:
+        if covering and covering[0].counts(pod.pod) and not covering[0].allowed:
             return f"PodDisruptionBudget {covering[0].key} allows no disruption"
         return ""
 
-    def move(self, pod: PodInfo, *, force: bool = False) -> Move | Stuck:
-        """Evict a pod and have its replacement placed. A pod that is stuck stays where it is."""
-        source = pod.node_name
-        objection = self.objection(pod, force=force)
-        if objection:
-            return Stuck(pod=pod.key, node=source, reason=objection)
-        cache, waiting = self.copy.cache, _unplaced(pod.pod)
+    def evict(self, pods: Sequence[PodInfo]) -> Attempt:
+        """Evict pods one right after the other, and have their replacements placed; all of them, or nothing is done."""
+        mark, attempt = self.mark(), Attempt()
+        after = self._use_budgets([pod.pod for pod in pods])
+        if after is None:
+            self.undo_to(mark)
+            return attempt
+        for pod in pods:
+            self._take_away(pod)
+        placing = Placing(self.copy, [(_unplaced(pod.pod), pod.node_name) for pod in pods], preempts=False)
+        list(placing.run())
+        self._undo.append(placing.undo)
+        keys = [pod.key for pod in pods]
+        attempt.placed = {each.pod: each for each in placing.placed if each.pod in keys}
+        if len(attempt.placed) == len(pods):
+            attempt.moves = [
+                Move(
+                    pod=pod.key,
+                    source=pod.node_name,
+                    target=attempt.placed[pod.key].node,
+                    feasible_nodes=attempt.placed[pod.key].feasible,
+                    after=[] if place else after,
+                    with_those=keys[place + 1 :],
+                )
+                for place, pod in enumerate(pods)
+            ]
+            return attempt
+        refused = placing.outcome(keys[0])
+        attempt.reason = refused.message if refused is not None else "no attempt was made"
+        decision = placing.decisions.get(keys[0])
+        if decision is not None and decision.diagnosis is not None:
+            attempt.is_hopeless = set() < set(decision.diagnosis.unschedulable_plugins) <= _WITHOUT_OTHERS
+        self.undo_to(mark)
+        return attempt
+
+    def _take_away(self, pod: PodInfo) -> None:
+        cache, source = self.copy.cache, pod.node_name
         cache.remove_pod(pod.uid)
         restore_claims = self.copy.release_claims(pod.pod)
-        cache.note_pod(None, waiting)
+        cache.note_pod(None, _unplaced(pod.pod))
 
         def bring_back() -> None:
             restore_claims()
             cache.assume(pod, source)
 
-        placing = Placing(self.copy, [(waiting, source)], preempts=False)
-        list(placing.run())
-        outcome = placing.outcome(pod.key)
-        if outcome is None or not outcome.node:
-            placing.undo()
-            bring_back()
-            reason = outcome.message if outcome is not None else "no attempt was made"
-            return Stuck(pod=pod.key, node=source, reason=reason)
-        self._undo += [bring_back, placing.undo]
-        after = self._use_budget(pod.pod)
-        return Move(pod=pod.key, source=source, target=outcome.node, feasible_nodes=outcome.feasible, after=after)
+        self._undo.append(bring_back)
 
     def refusing_rows(self, pod: PodInfo, plugins: frozenset[str]) -> set[int]:
         """Rows of the nodes that one of these plugins refuses to such a pod."""
@@ -184,18 +234,23 @@ class MovableCluster:
         groups = [rows.tolist() for status, rows in decision.rejected_groups() if status.plugin in plugins]
         return {row for rows in groups for row in rows}
 
-    def _use_budget(self, pod: Pod) -> list[BudgetWait]:
-        """Count a disruption; the budgets that have to be whole again first."""
+    def _use_budgets(self, pods: Sequence[Pod]) -> list[BudgetWait] | None:
+        """Count disruptions without a replacement between them; the budgets that have to be whole again first.
+
+        None if one does not allow so many.
+        """
         waits = []
         for budget in self._budgets:
-            if not budget.covers(pod):
+            count = sum(budget.counts(pod) for pod in pods)
+            if not count:
                 continue
-            before = budget.used
-            if budget.used == budget.allowed:
+            if count > budget.allowed:
+                return None
+            self._undo.append(partial(setattr, budget, "used", budget.used))
+            if budget.used + count > budget.allowed:
                 waits.append(BudgetWait(budget=budget.key, allowed=budget.allowed))
                 budget.used = 0
-            budget.used += 1
-            self._undo.append(partial(setattr, budget, "used", before))
+            budget.used += count
         return waits
 
     # Taking back

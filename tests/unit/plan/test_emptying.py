@@ -9,7 +9,7 @@ import pytest
 
 from bayplan.api.decode import InputError
 from bayplan.api.meta import KubeObject, LabelSelector, Metadata, OwnerReference
-from bayplan.api.pod import Pod
+from bayplan.api.pod import Pod, PodCondition, PodStatus
 from bayplan.api.workload import PodDisruptionBudget, PodDisruptionBudgetSpec, PodDisruptionBudgetStatus
 from bayplan.app.settings import load_settings
 from bayplan.plan.commands import kubectl_commands
@@ -18,8 +18,10 @@ from bayplan.plan.moves import MovableCluster
 from bayplan.sim.engine.node_events import drain
 from bayplan.sim.engine.simulation import Simulation
 from bayplan.sim.workloads.loading import read_cluster
-from bayplan.testing import node, pod
+from bayplan.testing import near, node, pod
 
+HOSTNAME = "kubernetes.io/hostname"
+UNREADY = PodCondition(type="Ready", status="False")
 FRAGMENTED = Path(__file__).parents[3] / "examples" / "plan" / "fragmented.yaml"
 
 
@@ -105,6 +107,87 @@ def test_a_budget_makes_evictions_wait_for_replacements_and_one_of_nothing_forbi
     assert kubectl_commands(plan).count(waiting) == 2
     assert {each.reason for each in refused.stuck} == {"PodDisruptionBudget default/web allows no disruption"}
     assert "two budgets: default/web, default/all" in plan_drain(doubled, ["n1"]).stuck[0].reason
+
+
+def test_a_pod_is_moved_after_the_one_that_it_has_to_be_near() -> None:
+    """The more important pod would come first, but its replacement can only be where that of the other is."""
+    near_cache = near(HOSTNAME, {"app": "cache"})
+    cluster = movable(
+        node("n1"),
+        node("n2"),
+        node("n3"),
+        owned("web", "n1", priority=9, affinity=near_cache),
+        owned("cache", "n2", labels={"app": "cache"}),
+    )
+
+    plan = plan_drain(cluster, ["n1", "n2"])
+
+    assert [(move.pod, move.target) for move in plan.moves] == [("default/cache", "n3"), ("default/web", "n3")]
+    assert (plan.stuck, plan.emptied) == ([], ["n1", "n2"])
+
+
+def test_a_node_is_emptied_in_an_order_in_which_pods_find_those_that_they_need() -> None:
+    pods = [
+        owned("web", "n1", cpu=2, affinity=near(HOSTNAME, {"app": "cache"})),
+        owned("cache", "n1", cpu=1, labels={"app": "cache"}),
+        owned("large", "n2", cpu=6),
+    ]
+    plan = plan_defrag(movable(node("n1", cpu=4), node("n2", cpu=10), *pods))
+
+    assert [move.pod for move in plan.moves] == ["default/cache", "default/web"]
+    assert plan.emptied == ["n1"]
+
+
+def test_pods_that_need_each_other_are_evicted_together() -> None:
+    """None of the replacements finds a place as long as one of them is on the cordoned node."""
+    labels = {"app": "db"}
+    pods = [owned(f"db-{number}", "n1", cpu=1, labels=labels, affinity=near(HOSTNAME, labels)) for number in range(3)]
+    alone = owned("alone", "n1", cpu=9)
+
+    plan = plan_drain(movable(node("n1", cpu=12), node("n2"), *pods), ["n1"])
+    beside = plan_drain(movable(node("n1", cpu=12), node("n2"), alone, *pods), ["n1"])
+    guarded = plan_drain(movable(node("n1", cpu=12), node("n2"), budget("db", 2, **labels), *pods), ["n1"])
+
+    keys = [f"default/db-{number}" for number in range(3)]
+    assert [move.pod for move in plan.moves] == keys
+    assert [move.with_those for move in plan.moves] == [keys[1:], keys[2:], []]
+    assert [move.pod for move in beside.moves] == keys
+    assert [each.pod for each in beside.stuck] == ["default/alone"]
+    assert (guarded.moves, [each.pod for each in guarded.stuck]) == ([], keys)
+
+
+def test_pods_that_are_not_ready_go_where_their_budget_does_not_need_them() -> None:
+    """The rules of the eviction API: by `AlwaysAllow`, or where as many are healthy as should be."""
+
+    def stays(given: PodDisruptionBudget, **status: Any) -> list[str]:
+        broken = owned("web-1", "n1", labels={"app": "web"})
+        broken.status = PodStatus(**{"phase": "Running", "conditions": [UNREADY]} | status)
+        plan = plan_drain(movable(node("n1"), node("n2"), given, broken), ["n1"])
+        assert not any(move.after for move in plan.moves)
+        return [each.reason for each in plan.stuck]
+
+    exhausted, always = budget("web", 0, app="web"), budget("web", 0, app="web")
+    always.spec.unhealthy_pod_eviction_policy = "AlwaysAllow"
+    whole, short = budget("web", 0, app="web"), budget("web", 0, app="web")
+    whole.status.current_healthy = whole.status.desired_healthy = 2
+    short.status.current_healthy, short.status.desired_healthy = 1, 2
+    refused = ["PodDisruptionBudget default/web allows no disruption"]
+
+    assert [stays(each) for each in (exhausted, always, whole, short)] == [refused, [], [], refused]
+    assert stays(always, conditions=None) == refused
+    assert stays(exhausted, phase="Pending") == []
+    assert stays(budget("other", 0, app="other")) == []
+
+
+def test_an_unready_pod_uses_up_no_disruption() -> None:
+    given = budget("web", 1, app="web")
+    given.status.current_healthy, given.status.desired_healthy = 2, 1
+    pods = [owned(f"web-{number}", "n1", labels={"app": "web"}) for number in range(3)]
+    pods[0].status = PodStatus(phase="Running", conditions=[UNREADY])
+
+    plan = plan_drain(movable(node("n1"), node("n2"), given, *pods), ["n1"])
+
+    assert [bool(move.after) for move in plan.moves] == [False, False, True]
 
 
 def test_a_node_that_is_not_there_is_refused() -> None:
