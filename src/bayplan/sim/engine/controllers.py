@@ -17,9 +17,16 @@ from bayplan.api.workload import ReplicaSet, SelectorSpec
 from bayplan.sim.engine.simulation import Simulation, SimulationError
 from bayplan.sim.engine.world import timestamp
 
-__all__ = ["Deployment", "Job", "PodTemplate", "replace_lost_pods"]
+__all__ = ["Deployment", "Job", "PodTemplate", "check_name", "replace_lost_pods"]
 
 _replace = msgspec.structs.replace
+
+
+def check_name(simulation: Simulation, namespace: str, name: str) -> None:
+    """Raise SimulationError where a pod of that name is there already, as an API server does."""
+    if simulation.world.pod(namespace, name) is not None:
+        message = f"pod `{namespace}/{name}` of the workload is there already"
+        raise SimulationError(f"{message}\nhint: give the item another name or namespace")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -30,11 +37,9 @@ class PodTemplate:
     draw_seconds: Callable[[], float | None]
 
     def make(self, simulation: Simulation, name: str, owner: OwnerReference | None = None) -> Pod:
-        """A pod of that name. Raises SimulationError where one is there already, as an API server does."""
+        """A pod of that name. Raises SimulationError where one is there already."""
         given = self.pod.metadata
-        if simulation.world.pod(given.namespace, name) is not None:
-            message = f"pod `{given.namespace}/{name}` of the workload is there already"
-            raise SimulationError(f"{message}\nhint: give the item another name or namespace")
+        check_name(simulation, given.namespace, name)
         metadata = _replace(
             given,
             name=name,

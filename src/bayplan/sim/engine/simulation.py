@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from math import ceil, floor
 from typing import Any, Protocol
 
-import msgspec
 import structlog
 
 from bayplan.api.meta import KubeObject
@@ -325,13 +324,6 @@ class Simulation(WorldListener):
         for task in list(self._running):
             task.cancel()
         await asyncio.gather(*self._running, return_exceptions=True)
-
-
-def _with_uid(pod: Pod) -> Pod:
-    """Pods from files may lack a uid; their name is as good."""
-    if pod.uid:
-        return pod
-    return msgspec.structs.replace(pod, metadata=msgspec.structs.replace(pod.metadata, uid=pod.key))
 
 
 class _Withdrawal(Observer):

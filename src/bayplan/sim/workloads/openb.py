@@ -11,8 +11,10 @@ import gzip
 import io
 import random
 import zlib
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Sequence
 from functools import partial
+from itertools import accumulate
 from pathlib import Path
 from typing import NamedTuple
 
@@ -21,6 +23,7 @@ from bayplan.api.meta import Metadata
 from bayplan.api.node import Node, NodeSelector, NodeSelectorRequirement, NodeSelectorTerm, NodeStatus
 from bayplan.api.pod import Affinity, Container, NodeAffinity, Pod, PodSpec, ResourceRequirements
 from bayplan.api.quantity import Quantity, value
+from bayplan.sim.engine.controllers import check_name
 from bayplan.sim.engine.simulation import Simulation
 from bayplan.sim.engine.timeline import Action
 
@@ -48,6 +51,8 @@ _MOST_GPUS = 1000
 """Of a node."""
 _LATEST_SECONDS = 10_000_000_000
 """300 years: times since the epoch are below, and dates stay dates."""
+_MOST_DEMANDED = 1_000_000
+"""Pods that never end, of two kilobytes each. Ten thousand percent of the published cluster are 830,000."""
 _BETWEEN_SECONDS = 0.01
 """Between two arrivals where the list's own times do not count."""
 
@@ -125,20 +130,37 @@ def _pod(path: Path, line: int, row: dict[str, str]) -> OpenbPod:
 
 
 def scaled(pods: Sequence[OpenbPod], *, gpu_milli: int, seed: int) -> list[OpenbPod]:
-    """The pods in random order, followed by copies of random ones until they ask for so many thousandths of GPUs."""
+    """The pods in random order, followed by copies of random ones, until they ask for so many thousandths of GPUs."""
     dice = random.Random(seed)
     found = sorted(pods, key=lambda pod: pod.name)
     dice.shuffle(found)
-    wanted = gpu_milli - sum(pod.total_milli for pod in found)
+    asked = list(accumulate(pod.total_milli for pod in found))
+    enough = bisect_left(asked, gpu_milli) + 1
+    if enough <= len(found):
+        return found[:enough]
+    wanted = gpu_milli - asked[-1]
     if not any(pod.total_milli for pod in pods) and wanted > 0:
         raise InputError("no pod asks for a GPU, so no number of copies reaches the wanted demand")
-    copies = 0
+    names, copies = {pod.name for pod in pods}, 0
     while wanted > 0:
         pod = pods[dice.randrange(len(pods))]
         copies += 1
+        while f"{pod.name}-copy-{copies}" in names:
+            copies += 1
         found.append(pod._replace(name=f"{pod.name}-copy-{copies}"))
         wanted -= pod.total_milli
     return found
+
+
+def _check_number(pods: Sequence[OpenbPod], capacity: int, demand_percent: float) -> None:
+    """Refuse a demand before the copies that it takes fill the memory."""
+    asked = sum(pod.total_milli for pod in pods)
+    number = len(pods) * max(1.0, capacity * demand_percent / 100.0 / asked) if asked else 0.0
+    if number > _MOST_DEMANDED:
+        raise InputError(
+            f"{demand_percent:g} % of {capacity / 1000:,.0f} GPUs are some {round(number, -2):,.0f} pods, expected "
+            f"{_MOST_DEMANDED:,} or less\nhint: state a lower --demand, or take a list whose pods ask for more"
+        )
 
 
 class OpenbWorkload:
@@ -161,7 +183,12 @@ class OpenbWorkload:
     def _arrivals(self, simulation: Simulation) -> Iterator[tuple[float, Action]]:
         for time, pod in self.arrivals(simulation):
             duration = None if self._demand is not None or pod.deleted is None else pod.deleted - (pod.created or 0.0)
-            yield time, partial(simulation.submit, openb_pod(pod), duration_seconds=duration)
+            yield time, partial(self._submit, simulation, openb_pod(pod), duration)
+
+    @staticmethod
+    def _submit(simulation: Simulation, pod: Pod, duration_seconds: float | None) -> None:
+        check_name(simulation, pod.namespace, pod.name)
+        simulation.submit(pod, duration_seconds=duration_seconds)
 
     def arrivals(self, simulation: Simulation) -> Iterator[tuple[float, OpenbPod]]:
         """The pods with the times of their arrival."""
@@ -170,6 +197,7 @@ class OpenbWorkload:
                 yield pod.created or 0.0, pod
             return
         capacity = sum(milli_of(node) for node in simulation.world.nodes.values())
+        _check_number(self._pods, capacity, self._demand)
         wanted = round(capacity * self._demand / 100.0)
         for number, pod in enumerate(scaled(self._pods, gpu_milli=wanted, seed=simulation.options.seed)):
             yield number * _BETWEEN_SECONDS, pod

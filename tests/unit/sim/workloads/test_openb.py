@@ -9,10 +9,20 @@ from bench.openb.policies import policy_settings
 from bench.openb.runs import DATA
 
 from bayplan.api.decode import InputError
+from bayplan.app.settings import load_settings
 from bayplan.plugins.community.gpu_share import typical_pods
-from bayplan.sim.engine.simulation import SimulationOptions
+from bayplan.sim.engine.simulation import SimulationError, SimulationOptions
 from bayplan.sim.experiment import Experiment
-from bayplan.sim.workloads.openb import MILLI, OpenbWorkload, milli_of, read_nodes, read_pods, scaled
+from bayplan.sim.workloads.openb import (
+    MILLI,
+    OpenbPod,
+    OpenbWorkload,
+    milli_of,
+    openb_pod,
+    read_nodes,
+    read_pods,
+    scaled,
+)
 
 HEADER = "name,cpu_milli,memory_mib,num_gpu,gpu_milli\n"
 
@@ -42,6 +52,39 @@ def test_copies_are_added_until_the_demand_is_reached() -> None:
     assert 8_075_600 <= sum(pod.total_milli for pod in found) < 8_075_600 + 8000
     assert len({pod.name for pod in found}) == len(found)
     assert found != scaled(pods, gpu_milli=8_075_600, seed=43)
+
+
+def test_of_a_low_demand_only_so_many_pods_come() -> None:
+    pods = [OpenbPod(f"p{number}", 1, 1, number % 2, 1000 * (number % 2)) for number in range(20)]
+
+    found = scaled(pods, gpu_milli=3000, seed=1)
+
+    assert (sum(pod.total_milli for pod in found), found[-1].total_milli) == (3000, 1000)
+    assert found == scaled(pods, gpu_milli=10_000, seed=1)[: len(found)]
+
+
+def test_a_copy_never_has_the_name_of_another_pod() -> None:
+    pods = [OpenbPod(name, 1, 1, 1, 1000) for name in ("a", "a-copy-1", "a-copy-2", "a-copy-1-copy-4")]
+
+    for seed in range(20):
+        names = [pod.name for pod in scaled(pods, gpu_milli=30_000, seed=seed)]
+        assert len(set(names)) == len(names) == 30
+
+
+def test_a_demand_of_more_pods_than_memory_holds_is_refused_at_once(tmp_path: Path) -> None:
+    """One thousandth of a GPU each, and 6,212 GPUs."""
+    nodes, pods = read_nodes(DATA / "nodes.csv.gz"), [OpenbPod("a", 1, 1, 1, 1), OpenbPod("b", 1, 1, 0, 0)]
+    workload = OpenbWorkload(pods, demand_percent=130)
+
+    with pytest.raises(InputError, match=r"130 % of 6,212 GPUs are some 16,151,\d00 pods, expected 1,000,000 or less"):
+        Experiment(nodes, workload).run(policy_settings("BestFit", ()))
+
+
+def test_a_pod_of_the_list_that_the_cluster_has_is_refused(tmp_path: Path) -> None:
+    nodes, pods = read_nodes(DATA / "nodes.csv.gz")[:1], [OpenbPod("a", 1, 1, 1, 1000)]
+
+    with pytest.raises(SimulationError, match="pod `openb/a` of the workload is there already"):
+        Experiment([*nodes, openb_pod(pods[0])], OpenbWorkload(pods, demand_percent=10)).run(load_settings(None, ()))
 
 
 @pytest.mark.parametrize(
