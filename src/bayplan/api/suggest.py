@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from difflib import get_close_matches
 
-__all__ = ["closest", "did_you_mean", "quoted"]
+__all__ = ["closest", "did_you_mean", "quoted", "with_suggestion"]
 
 _SHOWN = 12
 
@@ -26,6 +26,12 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
     if match is not None:
         return f"did you mean `{match}`?"
     return f"known are {quoted(choices)}" if 0 < len(choices) <= _SHOWN else ""
+
+
+def with_suggestion(problem: str, name: str, known: Iterable[str]) -> str:
+    """The problem, and after it what `did_you_mean` says where it says something."""
+    suggestion = did_you_mean(name, known)
+    return f"{problem}; {suggestion}" if suggestion else problem
 
 
 def quoted(names: Iterable[str]) -> str:

@@ -11,7 +11,7 @@ from urllib.parse import quote
 
 import msgspec
 
-from bayplan.api.suggest import did_you_mean
+from bayplan.api.suggest import with_suggestion
 from bayplan.cli.options import path_of
 from bayplan.cli.output import BAD_INPUT, CommandError
 from bayplan.client.access import ClusterAccess
@@ -104,7 +104,8 @@ class ClusterClient:
             if wanted in resource.names and in_group:
                 return resource
         known = sorted({resource.plural for resource in await self.resources()})
-        raise CommandError(f"the cluster has no resource `{word}`; {did_you_mean(wanted, known)}")
+        problem = with_suggestion(f"the cluster has no resource `{word}`", wanted, known)
+        raise CommandError(problem, hint="`kubectl api-resources` lists them; a custom resource needs its definition")
 
     async def of_kind(self, api_version: str, kind: str) -> Discovered:
         for resource in await self.resources():

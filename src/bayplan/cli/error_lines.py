@@ -12,6 +12,7 @@ from cyclopts import CycloptsError
 from bayplan.api.decode import InputError
 from bayplan.api.quantity import QuantityError
 from bayplan.app.settings import SettingsError
+from bayplan.cli.usage_errors import usage_lines
 from bayplan.config.errors import ConfigError
 from bayplan.explain.offline.case import UnknownProfile
 from bayplan.explain.offline.cases import CaseError
@@ -19,7 +20,7 @@ from bayplan.framework.errors import PluginError
 from bayplan.sim.engine.simulation import SimulationError
 from bayplan.sim.sweep import SweepError
 
-__all__ = ["error_lines", "is_usage_error"]
+__all__ = ["error_lines", "usage_of"]
 
 
 _NAMES_OF_FILES = (errno.ENAMETOOLONG, errno.ELOOP, errno.EACCES)
@@ -38,7 +39,9 @@ def error_lines(error: BaseException) -> list[str]:
         return [f"{error.subject}: {problem}" for problem in error.problems]
     if isinstance(error, QuantityError):
         return [str(error)]
-    if isinstance(error, InputError | CaseError | UnknownProfile | CycloptsError | SimulationError | SweepError):
+    if isinstance(error, CycloptsError):
+        return usage_lines(error)
+    if isinstance(error, InputError | CaseError | UnknownProfile | SimulationError | SweepError):
         return [str(error)]
     if isinstance(error, OSError) and error.errno in _NAMES_OF_FILES and error.filename:
         return [f"{error.filename}: {error.strerror}"]
@@ -47,6 +50,6 @@ def error_lines(error: BaseException) -> list[str]:
     return []
 
 
-def is_usage_error(error: BaseException) -> bool:
-    """Whether the command line itself was wrong."""
-    return isinstance(error, CycloptsError)
+def usage_of(error: BaseException, command: str) -> str:
+    """The command, with those below it, whose help says what it takes; empty where its line is not what is wrong."""
+    return " ".join(error.command_chain or (command,)) if isinstance(error, CycloptsError) else ""

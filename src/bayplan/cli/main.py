@@ -73,6 +73,9 @@ COMMANDS: dict[str, Command] = {
 _OBJECTS_OF_A_START = 50_000
 """As many new objects are allocated before the garbage collector runs."""
 
+_OPTIONS = ("--help", "-h", "--version", "-V")
+"""Without a command."""
+
 _EXAMPLES = (
     ("where would this pod go, and why?", "evaluate -f cluster.yaml --pod pod.yaml"),
     ("the same of a real cluster", "evaluate -f dump.yaml --pod default/web-0"),
@@ -110,29 +113,30 @@ def main(arguments: Sequence[str], *, program: str = "bayplan") -> int:
 
 def _dispatch(arguments: Sequence[str], program: str) -> int:
     arguments = _without_program(arguments)
-    first = arguments[0] if arguments else "--help"
-    if first in ("--help", "-h") or list(arguments) == ["help"]:
-        print(_help(program))
-        return 0
+    first, rest = (arguments[0], arguments[1:]) if arguments else ("--help", [])
+    if first in ("--help", "-h", "help"):
+        return _help_about(rest, program)
     if first in ("--version", "-V", "version"):
+        if rest:
+            return _refused(f"`{first}` takes no arguments, found `{rest[0]}`", program)
         print(f"bayplan {__version__}")
         return 0
-    if first == "help":
-        return _dispatch([arguments[1], "--help"], program)
     if first == "__complete":
         from bayplan.cli.completion import print_candidates
 
         return print_candidates(arguments[1:])
+    if first.startswith("-"):
+        return _unknown_option(first, rest, program)
     if first not in COMMANDS:
-        return _unknown(first, program)
+        return _unknown_command(first, program)
     try:
-        return _run_command(first, arguments[1:], program)
+        return _run_command(first, rest, program)
     except BrokenPipeError:
         raise
     except Exception as error:
         if isinstance(error, OSError) and error.errno in _NO_ROOM and error.filename is None:
             raise
-        return _failed(error, f"{program} {first}")
+        return _failed(error, program, first)
 
 
 def _without_program(arguments: Sequence[str]) -> list[str]:
@@ -172,13 +176,49 @@ def _help(program: str) -> str:
     )
 
 
-def _unknown(name: str, program: str) -> int:
-    from bayplan.api.suggest import did_you_mean
+def _help_about(words: Sequence[str], program: str) -> int:
+    """`help`, `help COMMAND` and `help COMMAND COMMAND`; `--help` in place of `help` as well."""
+    words = [word for word in words if word not in ("--help", "-h")]
+    if not words:
+        print(_help(program))
+        return 0
+    if words[0] in COMMANDS:
+        app = make_app(words[0], program)
+        for place, word in enumerate(words):
+            if word not in app:
+                return _refused(f"`{' '.join(words[:place])}` has no command `{word}`", program)
+            app = app[word]
+    return _dispatch([*words, "--help"], program)
 
-    what = "option" if name.startswith("-") else "command"
-    print_error(
-        [f"unknown {what} `{name}`; {did_you_mean(name, COMMANDS)}"], hint=f"`{program} --help` lists the commands"
-    )
+
+def _unknown_command(name: str, program: str) -> int:
+    from bayplan.api.suggest import with_suggestion
+
+    return _refused(with_suggestion(f"unknown command `{name}`", name, COMMANDS), program)
+
+
+def _unknown_option(given: str, rest: Sequence[str], program: str) -> int:
+    """An option where a command is expected: one of this program, misspelt, or one of a command after it."""
+    from bayplan.cli.usage_errors import option_names, unknown_option
+
+    command = next((word for word in rest if word in COMMANDS), "")
+    if not command:
+        name = given.partition("=")[0]
+        problem = unknown_option(given, _OPTIONS)
+        known = f"`{program} --help` lists the commands"
+        is_other = problem == f"unknown option `{name}`"
+        hint = f"options of a command stand after it: `{program} COMMAND {name}`; {known}" if is_other else known
+        return _refused(problem, program, hint=hint)
+    options = option_names(make_app(command, program)[command])
+    if given.partition("=")[0] in options:
+        hint = f"write `{program} {command} {given}`"
+        return _refused(f"the option `{given}` stands before its command", program, hint=hint)
+    hint = f"write options of `{command}` after it; `{program} {command} --help` lists them"
+    return _refused(unknown_option(given, options), program, hint=hint)
+
+
+def _refused(problem: str, program: str, *, hint: str = "") -> int:
+    print_error([problem], hint=hint or f"`{program} --help` lists the commands")
     return BAD_INPUT
 
 
@@ -248,7 +288,7 @@ def _unwrapped(docstring: str) -> str:
     return "\n\n".join(" ".join(paragraph.split()) for paragraph in docstring.split("\n\n"))
 
 
-def _failed(error: Exception, command: str) -> int:
+def _failed(error: Exception, program: str, command: str) -> int:
     """Print an exception about the input as error lines, and any other as an internal error."""
     if os.environ.get(_TRACEBACK_VARIABLE):
         import traceback
@@ -257,14 +297,14 @@ def _failed(error: Exception, command: str) -> int:
     if isinstance(error, CommandError):
         print_error(error.problems, hint=error.hint)
         return error.status
-    from bayplan.cli.error_lines import error_lines, is_usage_error
+    from bayplan.cli.error_lines import error_lines, usage_of
 
     problems = error_lines(error)
     if problems:
         *others, last = problems
         what, _, hint = last.partition("\nhint: ")
-        usage = f"`{command} --help` lists the options" if is_usage_error(error) else ""
-        print_error([*others, what], hint=hint or usage)
+        usage = usage_of(error, command)
+        print_error([*others, what], hint=hint or (f"`{program} {usage} --help` lists the options" if usage else ""))
         return BAD_INPUT
     print_error(
         [f"internal error: {type(error).__name__}: {error}"],

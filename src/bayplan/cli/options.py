@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import math
 import os
+import re
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
 __all__ = ["Names", "counting_option", "named_path", "option", "path_of", "plugin_option", "verbosity_option"]
 
+_NUMBERS = ("NUMBER", "PORT", "SECONDS")
+"""Values of options that are numbers."""
 Names = list[str] | None
 """Of an option that may be repeated."""
 
@@ -22,6 +28,7 @@ def option(*names: str, metavar: str = "", about: str) -> Parameter:
         help=about,
         show_default=False,
         allow_leading_hyphen=bool(metavar),
+        converter=_number if metavar in _NUMBERS else None,
         validator=_refuse_option,
     )
 
@@ -35,6 +42,7 @@ def counting_option(*names: str, about: str) -> Parameter:
         help=about,
         show_default=False,
         allow_leading_hyphen=True,
+        converter=_number,
         validator=_refuse_less_than_one,
     )
 
@@ -58,6 +66,20 @@ def verbosity_option() -> Parameter:
     """`-v`, by klog's levels; `bayplan.app.decision_logger` writes the lines about pods."""
     about = "log verbosity: 2 decisions, 4 queue moves, 5 filters, 10 scores (0)"
     return option("--v", "-v", metavar="NUMBER", about=about)
+
+
+def _number(kind: Any, tokens: Sequence[Token]) -> Any:
+    """Cyclopts rounds 1.5 to a whole number, and accepts one that is none."""
+    text = tokens[0].value
+    if kind is int and not re.fullmatch(r"[+-]?[0-9]{1,18}", text):
+        raise ValueError(f"expected a whole number, found `{text}`")
+    try:
+        number = kind(text)
+    except ValueError:
+        raise ValueError(f"expected a number, found `{text}`") from None
+    if not math.isfinite(number):
+        raise ValueError(f"expected a number, found `{text}`")
+    return number
 
 
 def _refuse_less_than_one(_: object, value: object) -> None:

@@ -8,7 +8,7 @@ from cyclopts import CycloptsError
 from bayplan.api.decode import InputError
 from bayplan.api.quantity import QuantityError
 from bayplan.app.settings import SettingsError
-from bayplan.cli.error_lines import error_lines, is_usage_error
+from bayplan.cli.error_lines import error_lines, usage_of
 from bayplan.config.errors import ConfigError, Problem
 from bayplan.framework.errors import PluginError
 
@@ -40,6 +40,7 @@ def test_every_problem_stands_alone(error: Exception, lines: list[str]) -> None:
     assert error_lines(error) == lines
 
 
-def test_usage_errors_are_told_apart() -> None:
-    assert is_usage_error(CycloptsError(msg="no"))
-    assert not is_usage_error(CONFIG)
+def test_errors_of_the_command_line_name_the_command_whose_help_to_read() -> None:
+    assert usage_of(CycloptsError(msg="no"), "up") == "up"
+    assert usage_of(CycloptsError(msg="no", command_chain=("plan", "drain")), "plan") == "plan drain"
+    assert usage_of(CONFIG, "up") == ""

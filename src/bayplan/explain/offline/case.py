@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from bayplan.api.pod import Pod
-from bayplan.api.suggest import did_you_mean
+from bayplan.api.suggest import with_suggestion
 from bayplan.app.offline import OfflineScheduler
 from bayplan.cluster.axes import Rows
 from bayplan.cluster.pod_info import PodInfo
@@ -31,8 +31,11 @@ class UnknownProfile(ValueError):
     def __init__(self, pod: Pod, known: Iterable[str]) -> None:
         name = pod.spec.scheduler_name
         super().__init__(
-            f"pod `{pod.key}` names the scheduler `{name}`, which no profile of the configuration answers to; "
-            f"{did_you_mean(name, known)}"
+            with_suggestion(
+                f"pod `{pod.key}` names the scheduler `{name}`, which no profile of the configuration answers to",
+                name,
+                known,
+            )
         )
 
 
