@@ -167,11 +167,11 @@ def ask(
     return asyncio.run(_ask(where, path, kind, query, body))
 
 
-def transport_to(where: Endpoint) -> HttpTransport:
+def transport_to(where: Endpoint, *, timeout_seconds: float = _TIMEOUT_SECONDS) -> HttpTransport:
     """Close it after use."""
     from bayplan.client.http_transport import HttpTransport
 
-    return HttpTransport(_access(where), draw=lambda: 0.5, default_timeout=_TIMEOUT_SECONDS)
+    return HttpTransport(_access(where), draw=lambda: 0.5, default_timeout=timeout_seconds)
 
 
 async def _ask(where: Endpoint, path: str, kind: type[T], query: Mapping[str, str] | None, body: bytes | None) -> T:

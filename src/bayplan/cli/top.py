@@ -1,7 +1,8 @@
 """`bayplan top`: a live screen of a running scheduler: rates, queue, what pods wait for, the latest decisions.
 
 Drawn again every second from the same answers as the dashboard. q or Ctrl-C ends it; without a terminal it is printed
-once.
+once. Keys, screen and requests are independent: while the scheduler is silent or gone, the screen stays with the last
+figures and their age, and continues when it answers again. Only an error in the first second ends the command.
 """
 
 from __future__ import annotations
@@ -10,23 +11,24 @@ import asyncio
 import contextlib
 import os
 import sys
-from collections.abc import AsyncIterator, Iterator, Sequence
-from typing import TYPE_CHECKING, Annotated, Literal
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from typing import TYPE_CHECKING, Annotated, Literal, NamedTuple
 
 from bayplan.cli.options import option
-from bayplan.cli.output import CommandError, print_value, result_console
+from bayplan.cli.output import CommandError, one_line, print_value, result_console
 from bayplan.cli.scheduler_client import Endpoint, Scheduler, ask_over, endpoint, transport_to
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
 
     from bayplan.client.http_transport import HttpTransport
     from bayplan.explain.model import PendingBoard
     from bayplan.explain.pages.decision_log import LogPage
     from bayplan.explain.pages.overview import Overview
     from bayplan.explain.pages.timeline import TimelinePage
+    from bayplan.observe.clock import Clock
 
-__all__ = ["Screen", "draw_screen", "top"]
+__all__ = ["Figures", "News", "Screen", "draw_screen", "top"]
 
 EXAMPLES = """\
 {program} top
@@ -37,6 +39,11 @@ _BARS = "▁▂▃▄▅▆▇█"
 _CAUSES_EVERY = 3
 """The causes are requested in one of so many rounds: they take the scheduler longer than the rest."""
 _HINT = "  q ends"
+_FIRST_SECONDS = 1.0
+"""In which an error ends the command and its message stays on the terminal; later errors are shown on the screen."""
+_SILENT_SECONDS = 3.0
+_TIMEOUT_SECONDS = 30.0
+"""For an answer; then the scheduler is asked again."""
 
 
 def top(
@@ -58,6 +65,13 @@ def top(
     return 0
 
 
+class Figures(NamedTuple):
+    overview: Overview
+    timeline: TimelinePage
+    log: LogPage
+    pending: PendingBoard
+
+
 class Screen:
     """The requests for one picture."""
 
@@ -66,10 +80,7 @@ class Screen:
         self._rounds = 0
         self._causes: PendingBoard | None = None
 
-    async def picture(self, *, height: int, width: int, hint: str = "") -> list[RenderableType]:
-        return list(draw_screen(*await self.figures(), height=height, width=width, hint=hint))
-
-    async def figures(self) -> tuple[Overview, TimelinePage, LogPage, PendingBoard]:
+    async def figures(self) -> Figures:
         from bayplan.explain.model import PendingBoard
         from bayplan.explain.pages.decision_log import LogPage
         from bayplan.explain.pages.overview import Overview
@@ -81,7 +92,56 @@ class Screen:
         if self._causes is None or self._rounds % _CAUSES_EVERY == 0:
             self._causes = await ask_over(self._transport, self._where, "/pending", PendingBoard)
         self._rounds += 1
-        return overview, timeline, log, self._causes
+        return Figures(overview, timeline, log, self._causes)
+
+
+class News:
+    """What the scheduler answered last, and since when it has been silent."""
+
+    def __init__(self, server: str, clock: Clock) -> None:
+        self._server, self._clock = server, clock
+        self._answered = self._asked = clock.monotonic()
+        self._is_asking = False
+        self.figures: Figures | None = None
+        self.problem: CommandError | None = None
+
+    async def follow(self, figures: Callable[[], Awaitable[Figures]], interval: float, woken: asyncio.Event) -> None:
+        """Ask again and again, whatever comes of it."""
+        while True:
+            self._asked, self._is_asking = self._clock.monotonic(), True
+            try:
+                self.figures = await figures()
+                self._answered, self.problem = self._clock.monotonic(), None
+            except CommandError as error:
+                self.problem = error
+            self._is_asking = False
+            woken.set()
+            await self._clock.sleep(interval)
+
+    def pieces(self, *, height: int, width: int) -> Iterator[RenderableType]:
+        """What to draw now."""
+        from rich.text import Text
+
+        notice = self.notice()
+        if self.figures is not None:
+            yield from draw_screen(*self.figures, height=height, width=width, hint=_HINT, notice=notice)
+            return
+        yield Text.assemble((f"asking {self._server}", "bold"), (_HINT, "dim"))
+        yield Text(notice, style="yellow")
+        if self.problem is not None and self.problem.hint:
+            yield Text(one_line(self.problem.hint), style="dim")
+
+    def notice(self) -> str:
+        """Why the figures are old, or not there; empty while the scheduler answers."""
+        now = self._clock.monotonic()
+        silent = now - self._asked if self._is_asking else 0.0
+        if self.problem is not None:
+            reason = one_line(self.problem.problems[0])
+        elif silent >= _SILENT_SECONDS:
+            reason = f"{self._server} has been silent for {silent:.0f} s"
+        else:
+            return ""
+        return reason if self.figures is None else f"{now - self._answered:.0f} s old: {reason}"
 
 
 def draw_screen(
@@ -93,8 +153,9 @@ def draw_screen(
     height: int,
     width: int,
     hint: str = "",
+    notice: str = "",
 ) -> Iterator[RenderableType]:
-    """As many causes and decisions as the height holds."""
+    """As many causes and decisions as the height holds; `notice` says why the figures are not of now."""
     from rich.text import Text
 
     from bayplan.explain.claims.phrases import counted
@@ -106,7 +167,7 @@ def draw_screen(
     yield Text.assemble(
         (f"{counted(overview.nodes, 'node')}, {counted(overview.pods, 'pod')} on them", "bold"), (hint, "dim")
     )
-    yield Text()
+    yield Text(notice, style="yellow", no_wrap=True, overflow="ellipsis")
     for name, values, said, style in (
         ("bound / s", timeline.bound, f"{overview.bound_per_second:,.1f}", "blue"),
         ("p99 ms", timeline.p99, f"{overview.p99_ms:,.1f}", "blue"),
@@ -170,70 +231,95 @@ def _sparkline(values: Sequence[float | None], width: int) -> str:
 
 async def _print_once(where: Endpoint, output: Literal["json", "yaml"] | None) -> None:
     async with _screen(where) as screen:
-        if output is not None:
-            import msgspec
+        figures = await screen.figures()
+    if output is not None:
+        import msgspec
 
-            names = ("overview", "timeline", "log", "pending")
-            print_value(msgspec.to_builtins(dict(zip(names, await screen.figures(), strict=True))), output)
-            return
-        console = result_console()
-        for piece in await screen.picture(height=40, width=console.width):
-            console.print(piece)
+        print_value(msgspec.to_builtins(figures._asdict()), output)
+        return
+    console = result_console()
+    for piece in draw_screen(*figures, height=40, width=console.width):
+        console.print(piece)
 
 
 async def _watch(where: Endpoint, interval: float) -> None:
+    from bayplan.observe.clock import SystemClock
+
+    news = News(where.server, SystemClock())
+    async with _screen(where, timeout_seconds=_TIMEOUT_SECONDS) as screen, asyncio.TaskGroup() as tasks:
+        with _keys() as keys:
+            following = tasks.create_task(news.follow(screen.figures, interval, keys.woken), name="ask the scheduler")
+            try:
+                failed = await _show(result_console(), news, keys)
+            finally:
+                following.cancel()
+    if failed is not None:
+        raise failed
+
+
+async def _show(console: Console, news: News, keys: _Keys) -> CommandError | None:
+    """Draw until a key ends it. Returns the error of a first answer that is one."""
     from rich.console import Group
     from rich.live import Live
 
-    console = result_console()
-    async with _screen(where) as screen:
-        first = await screen.picture(height=console.height, width=console.width, hint=_HINT)
-        with _keys() as pressed, Live(Group(*first), console=console, screen=True, auto_refresh=False) as live:
-            while not await pressed(interval):
-                pieces = await screen.picture(height=console.height, width=console.width, hint=_HINT)
-                live.update(Group(*pieces), refresh=True)
+    await keys.wait(_FIRST_SECONDS)
+    if news.problem is not None:
+        return news.problem
+    with Live(console=console, screen=True, auto_refresh=False) as live:
+        while not keys.is_end:
+            live.update(Group(*news.pieces(height=console.height, width=console.width)), refresh=True)
+            await keys.wait(1.0)
+    return None
 
 
 @contextlib.asynccontextmanager
-async def _screen(where: Endpoint) -> AsyncIterator[Screen]:
-    transport = transport_to(where)
+async def _screen(where: Endpoint, **options: float) -> AsyncIterator[Screen]:
+    transport = transport_to(where, **options)
     try:
         yield Screen(transport, where)
     finally:
         await transport.close()
 
 
-class _Pressed:
-    """Waits for q; other keys have no effect."""
+class _Keys:
+    """Waits for q or news; other keys have no effect."""
 
     def __init__(self) -> None:
-        self.event = asyncio.Event()
+        self.woken = asyncio.Event()
+        self.is_end = False
 
-    async def __call__(self, seconds: float) -> bool:
+    async def wait(self, seconds: float) -> None:
+        """Until there is something new, or the time has passed."""
         with contextlib.suppress(TimeoutError):
-            await asyncio.wait_for(self.event.wait(), seconds)
-        return self.event.is_set()
+            await asyncio.wait_for(self.woken.wait(), seconds)
+        self.woken.clear()
 
     def read(self) -> None:
-        if any(key in b"qQ\x03\x04" for key in os.read(sys.stdin.fileno(), 64)):
-            self.event.set()
+        try:
+            pressed = os.read(sys.stdin.fileno(), 64)
+        except OSError:
+            pressed = b""
+        # Nothing to read means that the terminal is gone.
+        if not pressed or any(key in b"qQ\x03\x04" for key in pressed):
+            self.is_end = True
+            self.woken.set()
 
 
 @contextlib.contextmanager
-def _keys() -> Iterator[_Pressed]:
+def _keys() -> Iterator[_Keys]:
     """Keys as they are pressed, without Enter, where standard input is a terminal."""
-    pressed = _Pressed()
+    keys = _Keys()
     if not sys.stdin.isatty():
-        yield pressed
+        yield keys
         return
     import termios
     import tty
 
     before = termios.tcgetattr(sys.stdin)
     tty.setcbreak(sys.stdin.fileno())
-    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), pressed.read)
+    asyncio.get_running_loop().add_reader(sys.stdin.fileno(), keys.read)
     try:
-        yield pressed
+        yield keys
     finally:
         asyncio.get_running_loop().remove_reader(sys.stdin.fileno())
         termios.tcsetattr(sys.stdin, termios.TCSADRAIN, before)

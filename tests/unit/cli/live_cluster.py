@@ -110,6 +110,16 @@ class Terminal:
             assert time.monotonic() < deadline, f"never said {said!r}: {self.text[-2000:]}"
             self._read()
 
+    def wait_for_picture(self, *, without: str, seconds: float = 90.0) -> None:
+        """Until a whole picture of `top` comes without these words."""
+        deadline = time.monotonic() + seconds
+        while True:
+            pictures = self.text.split("q ends")[1:-1]
+            if pictures and without not in pictures[-1]:
+                return
+            assert time.monotonic() < deadline, f"no picture without {without!r}: {self.text[-2000:]}"
+            self._read()
+
     def _read(self) -> None:
         if select.select([self._fd], [], [], 0.2)[0]:
             try:

@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import asyncio
 from io import StringIO
 
 from rich.console import Console
 
-from bayplan.cli.top import draw_screen
+from bayplan.cli.output import CommandError
+from bayplan.cli.top import Figures, News, draw_screen
 from bayplan.explain.model import PendingBoard
 from bayplan.explain.pages.decision_log import DecisionGroup, LogPage
 from bayplan.explain.pages.overview import Overview
 from bayplan.explain.pages.timeline import TimelinePage
+from bayplan.observe.clock import VirtualClock
 
 
 def test_the_line_of_what_waits_has_the_pods_of_its_number_and_refusals_have_reasons() -> None:
@@ -63,3 +66,29 @@ def test_the_line_of_what_waits_has_the_pods_of_its_number_and_refusals_have_rea
     assert waiting.split() == ["waiting", "3", "▁▃█"]
     assert "4 × ml/gang   unschedulable   Permit Coscheduling: too few" in lines[-1]
     assert lines[0].strip() == "3 nodes, 1 pod on them"
+
+
+async def test_the_notice_says_how_old_the_figures_are_and_why() -> None:
+    clock, woken = VirtualClock(), asyncio.Event()
+    news = News("http://127.0.0.1:1", clock)
+    answers: list[asyncio.Future[Figures]] = [asyncio.get_running_loop().create_future() for _ in range(4)]
+    waiting = iter(answers)
+    following = asyncio.create_task(news.follow(lambda: next(waiting), 1.0, woken))
+    await clock.run_for(2.0)
+    early = news.notice()
+    await clock.run_for(3.0)
+    first = news.notice()
+    answers[0].set_result(Figures(*[None] * 4))  # type: ignore[arg-type]  # only that there are some matters here
+    await clock.run_for(0.5)
+    answered = news.notice()
+    await clock.run_for(5.5)
+    silent = news.notice()
+    answers[1].set_exception(CommandError("it is\x1b gone"))
+    await clock.run_for(0.5)
+    gone = news.notice()
+    following.cancel()
+
+    assert (early, answered) == ("", "")
+    assert first == "http://127.0.0.1:1 has been silent for 5 s"
+    assert silent == "6 s old: http://127.0.0.1:1 has been silent for 5 s"
+    assert gone == "6 s old: it is\\x1b gone"
