@@ -169,7 +169,7 @@ def _movable(
     from bayplan.cli.stderr_log import log_to_stderr
     from bayplan.framework.resources import object_kinds
     from bayplan.plan.moves import MovableCluster
-    from bayplan.sim.workloads.loading import read_cluster
+    from bayplan.sim.workloads.loading import check_identities, read_cluster
 
     log_to_stderr()
     require_cluster(cluster, kubeconfig, context, purpose="plan for")
@@ -179,6 +179,7 @@ def _movable(
     for document in live_objects(kubeconfig, context):
         decoded = decode_object(document, source="cluster", ignore_unread=True, more_kinds=kinds)
         objects += [] if decoded is None else [decoded]
+    check_identities(objects, source="the cluster with --cluster" if cluster else "the cluster")
     return MovableCluster(objects, settings)
 
 

@@ -33,8 +33,8 @@ from bayplan.sim.processes import CONTEXT, run_pool
 from bayplan.sim.recording.file import is_recording
 from bayplan.sim.recording.sessions import first_header, recorded_settings
 from bayplan.sim.recording.workload import RecordedWorkload
-from bayplan.sim.workloads.loading import read_cluster, read_workload
-from bayplan.sim.workloads.openb import OpenbWorkload, read_pods
+from bayplan.sim.workloads.loading import check_identities, read_cluster, read_workload
+from bayplan.sim.workloads.openb import MILLI, OpenbWorkload, milli_of, read_pods
 from bayplan.sim.workloads.running import FileWorkload
 from bayplan.sim.workloads.units import seconds_of
 
@@ -92,6 +92,7 @@ class RunPlan:
             decode_object(document, source="cluster", ignore_unread=True, more_kinds=kinds) for document in self.objects
         ]
         objects += [item for item in decoded if item is not None]
+        check_identities(objects, source="the cluster with --cluster" if self.cluster else "the cluster")
         options = SimulationOptions(seed=self.seed, until_seconds=until, retries=self.retries)
         is_recorded = isinstance(workload, RecordedWorkload)
         if isinstance(workload, RecordedWorkload):
@@ -103,6 +104,10 @@ class RunPlan:
         experiment = self.experiment()
         if isinstance(experiment.workload, FileWorkload):
             experiment.workload.check_nodes(item.name for item in experiment.objects if isinstance(item, Node))
+        gpus = sum(milli_of(item) for item in experiment.objects if isinstance(item, Node))
+        if self.demand_percent is not None and not gpus:
+            problem = f"{self.demand_percent:g} percent of no GPUs: no node of the cluster offers {MILLI}"
+            raise InputError(f"{problem}\nhint: leave --demand out, and pods come at the times of the list")
 
     @property
     def reads_workload_file(self) -> bool:

@@ -24,7 +24,16 @@ from bayplan.sim.workloads.model import AddNodes, Item, NodeEvent, WorkloadFile
 from bayplan.sim.workloads.openb import read_nodes
 from bayplan.sim.workloads.units import MOST_PODS, Durations, period_of, seconds_of
 
-__all__ = ["NodePool", "decode_template", "nodes_of", "pool_nodes", "read_cluster", "read_pools", "read_workload"]
+__all__ = [
+    "NodePool",
+    "check_identities",
+    "decode_template",
+    "nodes_of",
+    "pool_nodes",
+    "read_cluster",
+    "read_pools",
+    "read_workload",
+]
 
 T = TypeVar("T")
 _POOL = ("bayplan.dev/v1alpha1", "NodePool")
@@ -55,7 +64,7 @@ def read_cluster(paths: Iterable[Path], custom: Mapping[tuple[str, str], ObjectK
         else:
             for document in _documents(path):
                 found += _objects(document, path, custom)
-        _check_identities(found, path)
+        check_identities(found, source=str(path))
     if not any(isinstance(item, Node) for item in found):
         names = ", ".join(str(path) for path in paths)
         raise InputError("no node in it", source=names)
@@ -76,14 +85,14 @@ def _complete(objects: Sequence[KubeObject]) -> None:
                 raise InputError(str(error)) from error
 
 
-def _check_identities(objects: Sequence[KubeObject], path: Path) -> None:
+def check_identities(objects: Sequence[KubeObject], *, source: str) -> None:
     """Raises InputError for a node or a pod that is there twice; the latter would replace the former."""
     seen: set[tuple[type[KubeObject], str]] = set()
     for item in objects:
         if isinstance(item, Node | Pod):
             key = (type(item), item.key)
             if key in seen:
-                raise InputError(f"{type(item).__name__} `{item.key}` is there twice", source=str(path))
+                raise InputError(f"{type(item).__name__} `{item.key}` is there twice", source=source)
             seen.add(key)
 
 
