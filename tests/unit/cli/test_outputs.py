@@ -74,7 +74,7 @@ def test_an_unknown_form_is_answered_with_those_that_there_are(name: str, run: R
 
     assert ran.status == 2
     assert "jsn" in ran.errors[0]
-    assert all(f'"{form}"' in ran.errors[0] for form in FORMS[name])
+    assert all(f"`{form}`" in ran.errors[0] for form in FORMS[name])
     assert ran.out == ""
 
 

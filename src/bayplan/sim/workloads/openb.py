@@ -136,7 +136,7 @@ def scaled(pods: Sequence[OpenbPod], *, gpu_milli: int, seed: int) -> list[Openb
     dice.shuffle(found)
     asked = list(accumulate(pod.total_milli for pod in found))
     enough = bisect_left(asked, gpu_milli) + 1
-    if 1 < enough <= len(found):
+    if gpu_milli > 0 and enough <= len(found):
         return found[:enough]
     wanted = gpu_milli - asked[-1]
     if not any(pod.total_milli for pod in pods) and wanted > 0:
