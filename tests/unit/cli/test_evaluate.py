@@ -168,7 +168,7 @@ def test_every_problem_of_a_configuration_is_a_line(folder: Path, run: Run) -> N
         (("-f", "cluster.yaml", "--pod", "pod.yaml", "--plugin", "no:No"), "there is no module `no`"),
         (("-f", "cluster.yaml", "--pod", "pod.yaml", "--top", "0"), "--top 0"),
         (("-f", "cluster.yaml", "--pod", "pod.yaml", "-o", "xml"), "xml"),
-        (("-f", "cluster.yaml", "--pods", "pod.yaml"), "Did you mean --pod?"),
+        (("-f", "cluster.yaml", "--pods", "pod.yaml"), "did you mean `--pod`?"),
     ],
 )
 def test_bad_input_is_one_error_and_status_2(folder: Path, run: Run, arguments: tuple[str, ...], message: str) -> None:
