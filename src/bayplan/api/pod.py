@@ -268,6 +268,9 @@ class PodExtendedResourceClaimStatus(Struct):
     request_mappings: list[ContainerExtendedResourceRequest] | None = None
 
 
+_MIRROR = "kubernetes.io/config.mirror"
+
+
 class PodStatus(Struct):
     phase: str = ""
     nominated_node_name: str = ""
@@ -293,6 +296,16 @@ class Pod(KubeObject):
     def is_finished(self) -> bool:
         """Succeeded and Failed pods hold nothing on their node."""
         return self.status.phase in ("Succeeded", "Failed")
+
+    @property
+    def ends_with_its_node(self) -> bool:
+        """Whether a drain leaves it alone: a pod of a DaemonSet or of the kubelet itself, or one on its way out."""
+        owner = self.controller
+        return (
+            (owner is not None and owner.kind == "DaemonSet")
+            or _MIRROR in self.annotations
+            or self.metadata.deletion_timestamp is not None
+        )
 
     @property
     def is_unready(self) -> bool:

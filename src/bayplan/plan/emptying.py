@@ -11,7 +11,7 @@ from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.plan.bound import Bound, EqualPods, PackedBin, least_price
 from bayplan.plan.eviction_order import move_pods
-from bayplan.plan.moves import MovableCluster, Move, Stuck, ends_with_its_node
+from bayplan.plan.moves import MovableCluster, Move, Stuck
 from bayplan.sim.ledger import price_of
 
 __all__ = ["DefragTerms", "MovePlan", "plan_defrag", "plan_drain"]
@@ -142,7 +142,7 @@ class _Search:
         for node in self._cluster.nodes():
             if node.name in self._closed or node.unschedulable:
                 continue
-            count = sum(not ends_with_its_node(pod.pod) for pod in node.pods.values())
+            count = sum(not pod.pod.ends_with_its_node for pod in node.pods.values())
             if count:
                 found.append((self._terms.hours * self._price(node) - self._terms.move_price * count, node.name))
         return sorted(found, key=lambda entry: (-entry[0], entry[1]))
@@ -181,11 +181,11 @@ def _bound(cluster: MovableCluster, price: Callable[[NodeInfo], float], *, force
         offers = {name: node.allocatable_of(name) for name in node.resources.names} | {"pods": node.allowed_pods}
         is_taken = False
         for pod in node.pods.values():
-            if not ends_with_its_node(pod.pod) and not cluster.objection(pod, force=force):
+            if not pod.pod.ends_with_its_node and not cluster.objection(pod, force=force):
                 free.setdefault(pod.shape.number, []).append(pod)
                 homes[pod.uid] = place
                 continue
-            is_taken |= not ends_with_its_node(pod.pod)
+            is_taken |= not pod.pod.ends_with_its_node
             offers["pods"] -= 1
             for name, amount in pod.shape.amounts.items():
                 offers[name] = offers.get(name, 0) - amount
@@ -207,7 +207,7 @@ def _bound(cluster: MovableCluster, price: Callable[[NodeInfo], float], *, force
 
 
 def _is_empty(node: NodeInfo) -> bool:
-    return all(ends_with_its_node(pod.pod) for pod in node.pods.values())
+    return all(pod.pod.ends_with_its_node for pod in node.pods.values())
 
 
 def _pricing(cluster: MovableCluster) -> Callable[[NodeInfo], float]:

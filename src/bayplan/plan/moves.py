@@ -28,10 +28,9 @@ from bayplan.explain.whatif.placing import Placed, Placing
 from bayplan.loop.decide import decide
 from bayplan.observe.time_slices import at_once
 
-__all__ = ["Attempt", "BudgetWait", "MovableCluster", "Move", "Stuck", "ends_with_its_node"]
+__all__ = ["Attempt", "BudgetWait", "MovableCluster", "Move", "Stuck"]
 
 _replace = msgspec.structs.replace
-_MIRROR = "kubernetes.io/config.mirror"
 _KEEP = "cluster-autoscaler.kubernetes.io/safe-to-evict"
 
 
@@ -63,16 +62,6 @@ class Stuck(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     pod: str
     node: str
     reason: str
-
-
-def ends_with_its_node(pod: Pod) -> bool:
-    """Pods that a drain leaves alone: of DaemonSets, of the kubelet itself, and those on their way out."""
-    owner = pod.controller
-    return (
-        (owner is not None and owner.kind == "DaemonSet")
-        or _MIRROR in pod.annotations
-        or pod.metadata.deletion_timestamp is not None
-    )
 
 
 class _Budget:
@@ -162,7 +151,7 @@ class MovableCluster:
     def pods_to_move(self, name: str) -> list[PodInfo]:
         """The pods of a node that have to go elsewhere: the most important first, of equal ones the largest."""
         info = self.node(name)
-        found = [pod for pod in info.pods.values() if not ends_with_its_node(pod.pod)]
+        found = [pod for pod in info.pods.values() if not pod.pod.ends_with_its_node]
         return sorted(found, key=lambda pod: (-pod.pod.priority, -_largest_share(pod, info), pod.key))
 
     def objection(self, pod: PodInfo, *, force: bool = False) -> str:

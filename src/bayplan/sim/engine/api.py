@@ -33,6 +33,8 @@ class SimulatedApi:
         current = self._current(pod)
         if current.spec.node_name:
             raise Conflict(f"pod `{pod.key}` is already on node `{current.spec.node_name}`", code=409)
+        if current.metadata.deletion_timestamp is not None:
+            raise Conflict(f"pod `{pod.key}` is being deleted, cannot be assigned to a host", code=409)
         self._world.bind(current, node_name)
 
     async def delete_pod(self, pod: PodInfo) -> None:

@@ -171,7 +171,9 @@ def replace_lost_pods(simulation: Simulation) -> None:
     """Have the pods that were loaded with the cluster replaced as their controllers do."""
     owner = _LoadedOwner(simulation)
     for pod in simulation.world.pods.values():
-        if pod.controller is not None and pod.controller.kind in _REPLACING:
+        kind = "" if pod.controller is None else pod.controller.kind
+        # Others than StatefulSets replaced the pods that were on their way out before the dump was taken.
+        if kind in _REPLACING and (pod.metadata.deletion_timestamp is None or kind == "StatefulSet"):
             simulation.adopt(pod, owner)
 
 

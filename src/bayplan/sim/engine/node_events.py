@@ -70,13 +70,14 @@ class NodeFailures:
 
 
 def drain(simulation: Simulation, name: str) -> None:
-    """Cordon a node and evict its pods, save those of DaemonSets, as `kubectl drain --timeout=1h` does."""
+    """Cordon a node and evict its pods, save those of DaemonSets and of the kubelet itself, as `kubectl drain
+    --timeout=1h` does."""
     node = simulation.world.nodes.get(name)
     if node is None:
         return
     _set_unschedulable(simulation, node, True)
     for pod in _pods_on(simulation, name):
-        if pod.controller is None or pod.controller.kind != "DaemonSet":
+        if not pod.ends_with_its_node:
             _evict(simulation, pod, give_up=simulation.now + _DRAIN_TIMEOUT_SECONDS)
 
 
@@ -118,5 +119,7 @@ def _lose_pods(simulation: Simulation, name: str) -> None:
 
 
 def _pods_on(simulation: Simulation, name: str) -> list[Pod]:
+    """Without those that wait at Permit: they are in the scheduler's cache, and on no node yet."""
     info = simulation.core.cache.cluster.node(name)
-    return [] if info is None else [each.pod for each in list(info.pods.values())]
+    found = [simulation.world.pod(each.namespace, each.name) for each in ([] if info is None else info.pods.values())]
+    return [pod for pod in found if pod is not None and pod.spec.node_name == name]

@@ -40,7 +40,7 @@ _log = structlog.get_logger()
 _START = 1_767_225_600.0
 """2026-01-01T00:00:00Z, a whole second: back-off counts in seconds of the wall clock."""
 _LINGER_SECONDS = 3600.0
-"""How long pods in back-off are tried again once nothing else will happen."""
+"""How long pods in back-off are tried again, and wait at Permit, once nothing else happens."""
 
 
 class SimulationError(ValueError):
@@ -131,15 +131,18 @@ class Simulation(WorldListener):
                 self.world.put(item)
         pods = [item for item in found if isinstance(item, Pod) and not item.is_finished]
         for pod in pods:
+            is_leaving = pod.metadata.deletion_timestamp is not None
             if pod.spec.node_name:
                 self.world.put(pod)
-            else:
+                if is_leaving:
+                    self._let_go(pod)
+            elif not is_leaving:
                 self.submit(pod)
         self.core.cache.fill_groups(pods)
         self.budgets.recount()
 
     def submit(self, pod: Pod, *, duration_seconds: float | None = None, owner: Owner | None = None) -> None:
-        """Create a pod now; it ends so long after it was bound, or never."""
+        """Create a pod now; it ends so long after it was bound, or never. One that names its node is bound to it."""
         if duration_seconds is not None:
             self._durations[pod.uid] = duration_seconds
         if owner is not None:
@@ -147,6 +150,8 @@ class Simulation(WorldListener):
         for listener in self.listeners:
             listener.pod_arrived(pod)
         self.world.put(pod)
+        if pod.spec.node_name:
+            self.pod_bound(pod)
 
     def adopt(self, pod: Pod, owner: Owner) -> None:
         """Report what happens to a pod that is there already."""
@@ -165,6 +170,7 @@ class Simulation(WorldListener):
     # What happens to pods
 
     def pod_bound(self, pod: Pod) -> None:
+        self._quiet_since = self.now
         duration = self._durations.get(pod.uid)
         if duration is not None:
             self.timeline.at(self.now + duration, lambda: self.world.remove_pod(pod, "Finished"))
@@ -175,11 +181,17 @@ class Simulation(WorldListener):
             owner.pod_bound(pod)
 
     def pod_deleted(self, pod: Pod) -> None:
-        self.timeline.at(self.now + self.options.shutdown_seconds, lambda: self.world.remove_pod(pod, "Deleted"))
+        self._let_go(pod)
         for listener in self.listeners:
             listener.pod_deleted(pod)
 
+    def _let_go(self, pod: Pod) -> None:
+        """Pods that run have time to shut down; the others are gone as soon as they are deleted."""
+        seconds = self.options.shutdown_seconds if pod.spec.node_name else 0.0
+        self.timeline.at(self.now + seconds, lambda: self.world.remove_pod(pod, "Deleted"))
+
     def pod_gone(self, pod: Pod, reason: str) -> None:
+        self._quiet_since = self.now
         self._durations.pop(pod.uid, None)
         for listener in self.listeners:
             listener.pod_gone(pod, reason)
@@ -240,7 +252,9 @@ class Simulation(WorldListener):
     async def _run(self, progress: Callable[[float], None] | None) -> None:
         turns = 0
         while not self._is_stopped:
-            self.timeline.run_due(self.now)
+            if self.timeline.run_due(self.now) and (self._running or made_on_this_loop() != self._tasks_made):
+                # Tasks that an event woke, such as the binding of a pod that a plugin allowed, run at its time.
+                await self._until_idle()
             if self.core.scheduler.step():
                 await self._finish_attempt()
                 self._advance_to(self.now + self.options.attempt_seconds)
@@ -277,9 +291,12 @@ class Simulation(WorldListener):
 
     def _move_on(self) -> bool:
         """Jump to the next time at which something happens; False at the end."""
-        planned = [time for time in (self.timeline.next_time(), self.clock.next_deadline()) if time is not None]
-        if planned:
+        event, deadline = self.timeline.next_time(), self.clock.next_deadline()
+        if event is not None:
             self._quiet_since = self.now
+        elif self.now > self._quiet_since + _LINGER_SECONDS:
+            deadline = None
+        planned = [time for time in (event, deadline) if time is not None]
         timer = self._next_timer(is_last=not planned)
         times = planned if timer is None else [*planned, timer]
         until = self.options.until_seconds

@@ -17,6 +17,7 @@ from bayplan.config.loading import default_config, load_config
 from bayplan.framework import CycleState, Plugin, PodInfo, Status, Wait
 from bayplan.loop.observer import Observer
 from bayplan.plugins.intree import default_registry
+from bayplan.sim.engine.node_events import NodeFailures, drain, remove_node
 from bayplan.sim.engine.simulation import Simulation, SimulationError, SimulationOptions
 from bayplan.sim.engine.world import WorldListener
 from bayplan.testing import cluster, node, pod
@@ -214,3 +215,93 @@ async def test_the_same_pods_get_the_same_nodes_on_the_embedded_cluster() -> Non
     await asyncio.to_thread(made.run)
 
     assert [(name, where) for _, name, where in diary.lines] == live
+
+
+# Workloads as on a cluster
+
+
+def test_a_pod_that_names_its_node_runs_there_without_the_scheduler() -> None:
+    """As a static pod, or one of a controller that binds by itself: it holds its room until it ends."""
+    made, diary = simulation(node("n1", cpu=2))
+    arrive(made, 5.0, pod("own", cpu=2, node="n1"), 60.0)
+    arrive(made, 10.0, pod("web", cpu=2))
+    made.run()
+
+    assert diary.lines == [(5.0, "own", "n1"), (65.0, "own", "Finished"), (65.0, "web", "n1")]
+
+
+def test_pods_of_a_dump_that_end_already_leave_their_nodes() -> None:
+    leaving = pod("old", cpu=2, node="n1", terminating=True)
+    made, diary = simulation(node("n1", cpu=2), leaving, pod("never-run", terminating=True))
+    arrive(made, 5.0, pod("web", cpu=2))
+    made.run()
+
+    assert diary.lines == [(1.0, "old", "Deleted"), (5.0, "web", "n1")]
+
+
+class HoldsForTwoMinutes(Plugin):
+    """Makes every pod wait, and allows it in the end."""
+
+    def permit(self, state: CycleState, pod: PodInfo, node_name: str) -> Status:
+        self.handle.call_later(120.0, lambda: self._allow(pod))
+        return Wait(600.0)
+
+    def _allow(self, pod: PodInfo) -> None:
+        held = self.handle.waiting_pods.get(pod.uid)
+        if held is not None:
+            held.allow(self.name)
+
+
+FAILURE = {"every_seconds": 1.0, "repaired_seconds": 100.0, "pods_lost_seconds": 10.0}
+
+
+@pytest.mark.parametrize(
+    "event", [drain, remove_node, lambda made, name: NodeFailures(**FAILURE, simulation=made).start()]
+)
+def test_what_happens_to_a_node_leaves_pods_alone_that_wait_at_permit_for_it(event: Any) -> None:
+    """They are on no node yet, and `kubectl drain` does not see them."""
+    made, diary = simulation(node("n1"), plugins=[HoldsForTwoMinutes], until_seconds=200.0)
+    arrive(made, 5.0, pod("web"))
+    made.timeline.at(10.0, lambda: event(made, "n1"))
+    made.run()
+
+    assert diary.lines[:1] == [(125.0, "web", "n1")]
+
+
+@pytest.mark.parametrize("shutdown", [1.0, 300.0])
+def test_a_pod_that_is_withdrawn_at_permit_is_never_bound(shutdown: float) -> None:
+    made, diary = simulation(node("n1", cpu=1), plugins=[HoldsForTwoMinutes], shutdown_seconds=shutdown)
+    arrive(made, 5.0, pod("web", cpu=1))
+    arrive(made, 6.0, pod("next", cpu=1))
+    made.timeline.at(20.0, lambda: made.world.delete_pod(made.world.pods["default", "web"]))
+    made.run()
+
+    assert [line[1:] for line in diary.lines] == [("web", "Deleted"), ("next", "n1")]
+
+
+def test_pods_whose_waits_at_permit_time_out_again_and_again_do_not_keep_a_run_alive() -> None:
+    made, _ = simulation(node("n1"), plugins=[HoldsForTen])
+    arrive(made, 1.0, pod("web"))
+    made.run()
+
+    assert 3600.0 < made.now < 3700.0
+
+
+def test_pods_that_wait_at_permit_one_after_the_other_all_have_their_turn() -> None:
+    made, diary = simulation(node("n1", cpu=1), plugins=[HoldsForTwoMinutes])
+    for number in range(60):
+        arrive(made, 1.0, pod(f"web-{number}", cpu=1), 1.0)
+    made.run()
+
+    assert (len(diary.lines), made.now > 7200.0) == (120, True)
+
+
+def test_a_pod_that_is_withdrawn_from_the_queue_is_not_tried_again() -> None:
+    made, diary = simulation(node("n1", cpu=1))
+    arrive(made, 1.0, pod("first", cpu=1), 60.0)
+    arrive(made, 2.0, pod("web", cpu=1))
+    arrive(made, 3.0, pod("last", cpu=1))
+    made.timeline.at(20.0, lambda: made.delete(made.world.pods["default", "web"], "Withdrawn"))
+    made.run()
+
+    assert [line[1:] for line in diary.lines[1:]] == [("web", "Withdrawn"), ("first", "Finished"), ("last", "n1")]
