@@ -259,3 +259,23 @@ def test_every_run_has_the_measures_that_conditions_may_name(until: str) -> None
 
     assert set(MEASURES) <= set(outcome.measures)
     assert [name for name in set(outcome.measures) - set(MEASURES) if not name.startswith(MEASURE_FAMILIES)] == []
+
+
+def test_a_demand_needs_gpus(tmp_path: Path) -> None:
+    """A percentage of nothing would be a run without pods, or with all of them."""
+    (tmp_path / "dump.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: n1}}")
+    (tmp_path / "pods.csv").write_text("name,cpu_milli,memory_mib,num_gpu,gpu_milli\na,1,1,1,500\n")
+    plan = RunPlan(workload=tmp_path / "pods.csv", cluster=(tmp_path / "dump.yaml",), demand_percent=100.0)
+
+    with pytest.raises(InputError, match="100 percent of no GPUs: no node of the cluster offers"):
+        plan.check()
+
+
+def test_objects_of_files_and_of_a_cluster_are_there_once(tmp_path: Path) -> None:
+    (tmp_path / "dump.yaml").write_text("{apiVersion: v1, kind: Node, metadata: {name: n1}}")
+    (tmp_path / "workload.yaml").write_text("apiVersion: bayplan.dev/v1alpha1\nkind: Workload\n")
+    running = {"apiVersion": "v1", "kind": "Node", "metadata": {"name": "n1"}}
+    plan = RunPlan(workload=tmp_path / "workload.yaml", cluster=(tmp_path / "dump.yaml",), objects=(running,))
+
+    with pytest.raises(InputError, match="Node `n1` is there twice"):
+        plan.check()

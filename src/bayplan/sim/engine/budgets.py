@@ -1,8 +1,8 @@
 """Disruption budgets of a simulated cluster: their status follows the pods, as the disruption controller has it.
 
-A pod counts as healthy from its binding until its deletion is requested. Pods that are there or wait are the ones
-that are expected, since controllers replace lost ones at once here. A budget that states neither `minAvailable` nor
-`maxUnavailable` keeps the status that it was given.
+A pod counts as healthy from its binding until its deletion is requested, unless a dump says that it is not ready. Pods
+that are there or wait are the ones that are expected, since controllers replace lost ones at once here. A budget that
+states neither `minAvailable` nor `maxUnavailable` keeps the status that it was given.
 """
 
 from __future__ import annotations
@@ -36,14 +36,26 @@ class _Budget:
 
     def allowed(self) -> int:
         """How many of the pods may be disrupted now."""
+        desired = self._desired()
+        if desired is None:
+            return self.item.status.disruptions_allowed
+        return max(0, sum(self.pods.values()) - desired) if self.pods else 0
+
+    def permits(self, pod: Pod) -> bool:
+        """Pods that are not ready go without a disruption where the budget is whole, or says so."""
+        if self.allowed() > 0:
+            return True
+        desired, status = self._desired(), self.item.status
+        healthy = sum(self.pods.values()) if desired is not None else status.current_healthy
+        is_whole = 0 < (status.desired_healthy if desired is None else desired) <= healthy
+        return pod.is_unready and (is_whole or self.item.spec.unhealthy_pod_eviction_policy == "AlwaysAllow")
+
+    def _desired(self) -> int | None:
+        """How many should be healthy; None where the budget does not say."""
         spec, expected = self.item.spec, len(self.pods)
         if spec.max_unavailable is not None:
-            desired = max(0, expected - _absolute(spec.max_unavailable, expected))
-        elif spec.min_available is not None:
-            desired = _absolute(spec.min_available, expected)
-        else:
-            return self.item.status.disruptions_allowed
-        return max(0, sum(self.pods.values()) - desired) if expected else 0
+            return max(0, expected - _absolute(spec.max_unavailable, expected))
+        return None if spec.min_available is None else _absolute(spec.min_available, expected)
 
 
 class SimulatedBudgets(WorldListener):
@@ -54,9 +66,11 @@ class SimulatedBudgets(WorldListener):
         self._budgets: dict[tuple[str, str], _Budget] = {}
 
     def permits(self, pod: Pod) -> bool:
-        """Whether the eviction API would let the pod go now. It refuses pods with two budgets."""
+        """Whether the eviction API would let the pod go now. It refuses pods with two budgets, once they run."""
+        if pod.status.phase == "Pending":
+            return True
         covering = [budget for budget in self._budgets.values() if pod.uid in budget.pods]
-        return not covering or (len(covering) == 1 and covering[0].allowed() > 0)
+        return not covering or (len(covering) == 1 and covering[0].permits(pod))
 
     def object_changed(self, old: KubeObject | None, new: KubeObject | None) -> None:
         if isinstance(new, PodDisruptionBudget):
@@ -106,7 +120,7 @@ class SimulatedBudgets(WorldListener):
 
 
 def _is_healthy(pod: Pod) -> bool:
-    return bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None
+    return bool(pod.spec.node_name) and pod.metadata.deletion_timestamp is None and not pod.is_unready
 
 
 def _selector(item: PodDisruptionBudget) -> Selector:

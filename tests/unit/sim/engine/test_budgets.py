@@ -7,7 +7,7 @@ from functools import partial
 import pytest
 from tests.unit.sim.engine.test_simulation import Diary, simulation
 
-from bayplan.api.pod import Pod
+from bayplan.api.pod import Pod, PodCondition
 from bayplan.api.workload import PodDisruptionBudget
 from bayplan.sim.engine.controllers import Deployment, PodTemplate
 from bayplan.sim.engine.node_events import drain, uncordon
@@ -97,3 +97,32 @@ def test_a_budget_that_states_nothing_keeps_its_status_and_a_deleted_one_counts_
     made.run()
 
     assert deletions(diary) == [16.0]
+
+
+@pytest.mark.parametrize(("policy", "ready", "goes"), [("AlwaysAllow", 0, True), (None, 0, False), (None, 1, True)])
+def test_pods_that_are_not_ready_go_where_the_budget_does_not_need_them(
+    policy: str | None, ready: int, goes: bool
+) -> None:
+    """The only pods that are ready are as many as the budget wants, or fewer."""
+    broken = pod("broken", labels=LABELS, node="n1")
+    broken.status.conditions = [PodCondition(type="Ready", status="False")]
+    others: list[Pod] = [pod(f"web-{number}", labels=LABELS, node="n2") for number in range(ready)]
+    budget = pdb("web", LABELS, min_available=1)
+    budget.spec.unhealthy_pod_eviction_policy = policy
+    made, diary = simulation(node("n1"), node("n2"), broken, *others, budget)
+    drained(made, at=10.0)
+    made.run()
+
+    assert budget_of(made).status.disruptions_allowed == 0
+    assert deletions(diary) == ([11.0] if goes else [])
+
+
+def test_pods_of_a_dump_that_do_not_run_yet_are_not_guarded() -> None:
+    """With two budgets, or one that allows nothing."""
+    starting = pod("starting", labels=LABELS, node="n1", phase="Pending")
+    budgets = [pdb(name, LABELS, min_available=1) for name in ("web", "other")]
+    made, diary = simulation(node("n1"), starting, *budgets)
+    drained(made, at=10.0)
+    made.run()
+
+    assert deletions(diary) == [11.0]

@@ -252,7 +252,7 @@ class HoldsForTwoMinutes(Plugin):
             held.allow(self.name)
 
 
-FAILURE = {"every_seconds": 1.0, "repaired_seconds": 100.0, "pods_lost_seconds": 10.0}
+FAILURE: Any = {"every_seconds": 1.0, "repaired_seconds": 100.0, "pods_lost_seconds": 10.0}
 
 
 @pytest.mark.parametrize(
