@@ -64,38 +64,69 @@ class Deployment:
         self._revision = self._made = 0
         self._pods: dict[str, tuple[Pod, int]] = {}
         """By uid, with the revision."""
+        self._running: set[str] = set()
+        self._is_reconciling = False
 
     def start(self) -> None:
         self._put_replica_set()
-        self._fill()
+        self._reconcile()
 
     def roll_out(self) -> None:
         """Begin to replace every pod."""
         self._revision += 1
         self._put_replica_set()
-        for _ in range(min(self._surge, self._replicas)):
-            self._create()
+        self._reconcile()
 
     def pod_bound(self, pod: Pod) -> None:
         """A new pod runs: an old one can go."""
-        if self._pods.get(pod.uid, (pod, 0))[1] == self._revision:
-            old = next((each for each, revision in self._pods.values() if revision < self._revision), None)
-            if old is not None:
-                del self._pods[old.uid]
-                self._simulation.delete(old, "RolledOut")
-                self._fill()
+        if pod.uid in self._pods:
+            self._running.add(pod.uid)
+            self._reconcile()
 
     def pod_gone(self, pod: Pod, reason: str) -> None:
-        self._pods.pop(pod.uid, None)
-        self._fill()
+        self._forget(pod)
+        self._reconcile()
 
-    def _fill(self) -> None:
-        """Create what is missing, and while old pods are left the surge beyond it."""
-        has_old = any(revision < self._revision for _, revision in self._pods.values())
+    def _reconcile(self) -> None:
+        """Create and delete as the deployment controller does, where none of the replicas may be missing."""
+        if self._is_reconciling:
+            return
+        self._is_reconciling = True
+        while self._create_missing() or self._delete_old():
+            pass
+        self._is_reconciling = False
+
+    def _create_missing(self) -> bool:
         new = sum(revision == self._revision for _, revision in self._pods.values())
-        wanted = self._replicas + self._surge if has_old else self._replicas
-        for _ in range(min(wanted - len(self._pods), self._replicas - new)):
+        number = min(self._replicas - new, self._replicas + self._surge - len(self._pods))
+        for _ in range(number):
             self._create()
+        return number > 0
+
+    def _delete_old(self) -> bool:
+        """An old pod that there is no need for: first those that never ran."""
+        old = [pod for pod, revision in self._pods.values() if revision < self._revision]
+        if not old:
+            return False
+        running = sum(pod.uid in self._running for pod in old)
+        new = len(self._pods) - len(old)
+        new_running = len(self._running) - running
+        waiting = next((pod for pod in old if pod.uid not in self._running), None)
+        if waiting is not None and len(self._pods) - self._replicas > new - new_running:
+            self._delete(waiting)
+        elif len(self._running) > self._replicas and running:
+            self._delete(next(pod for pod in old if pod.uid in self._running))
+        else:
+            return False
+        return True
+
+    def _delete(self, pod: Pod) -> None:
+        self._forget(pod)
+        self._simulation.delete(pod, "RolledOut")
+
+    def _forget(self, pod: Pod) -> None:
+        self._pods.pop(pod.uid, None)
+        self._running.discard(pod.uid)
 
     def _create(self) -> None:
         self._made += 1
