@@ -73,7 +73,7 @@ def least_price(groups: Sequence[EqualPods], bins: Sequence[PackedBin], *, effor
 
 def _by_totals(groups: Sequence[EqualPods], bins: Sequence[PackedBin]) -> Bound:
     """For each resource, the price of as much of it as is asked for, from the nodes that offer it cheapest."""
-    taken = sum(each.price for each in bins if each.is_taken)
+    taken = math.fsum(each.price for each in bins if each.is_taken)
     best = taken
     for resource in dict.fromkeys(name for group in groups for name in group.amounts):
         missing = sum(group.count * group.amounts.get(resource, 0) for group in groups)

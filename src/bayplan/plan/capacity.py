@@ -152,7 +152,7 @@ class _Search:
                 self.is_complete = False
                 return
             chosen = dict(zip(order, counts, strict=False))
-            left = price - sum(count * self._prices[place] for place, count in chosen.items())
+            left = price - math.fsum(count * self._prices[place] for place, count in chosen.items())
             last = order[-1]
             if left > 1e-9:
                 chosen[last] = min(len(self._nodes[last]), self._affordable(last, left))
@@ -215,7 +215,7 @@ class _Search:
         return any(all(own <= other for own, other in zip(mix, each, strict=True)) for each in self._refused)
 
     def _price_of(self, mix: Mix) -> float:
-        return round(sum(count * price for count, price in zip(mix, self._prices, strict=True)), 6)
+        return round(math.fsum(count * price for count, price in zip(mix, self._prices, strict=True)), 6)
 
     def _accepts(self, mix: Mix) -> bool:
         if mix in self.trials:

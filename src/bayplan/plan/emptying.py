@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from math import fsum
 
 import msgspec
 
@@ -96,7 +97,7 @@ def plan_defrag(
     while search.empty_one():
         step()
     kept = [node for node in cluster.nodes() if not _is_empty(node)]
-    gain = terms.hours * sum(price(cluster.node(name)) for name in search.emptied)
+    gain = terms.hours * fsum(price(cluster.node(name)) for name in search.emptied)
     cost = terms.move_price * len(search.moves)
     verdict = f"{_count(len(search.emptied), 'node')} can be emptied by {_count(len(search.moves), 'move')}"
     return MovePlan(
@@ -216,7 +217,7 @@ def _pricing(cluster: MovableCluster) -> Callable[[NodeInfo], float]:
 
 
 def _total_price(nodes: Sequence[NodeInfo], price: Callable[[NodeInfo], float]) -> float:
-    return round(sum(map(price, nodes)), 6)
+    return round(fsum(map(price, nodes)), 6)
 
 
 def _count(number: int, noun: str) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
+from math import fsum
 from typing import Protocol
 
 import msgspec
@@ -154,7 +155,7 @@ def _measures(ledger: Ledger, stories: Sequence[PodStory], pending: int, seconds
         "pods.withdrawn": ends["Withdrawn"],
         "pods.pending": pending,
         "attempts": len(ledger.decisions),
-        "wait.mean": sum(waits) / len(waits) if waits else 0.0,
+        "wait.mean": _mean(waits) if waits else 0.0,
         "wait.p50": quantile(waits, 0.5),
         "wait.p99": quantile(waits, 0.99),
         "wait.max": waits[-1] if waits else 0.0,
@@ -162,7 +163,7 @@ def _measures(ledger: Ledger, stories: Sequence[PodStory], pending: int, seconds
         "evictions": ledger.evictions,
         "refusals": ledger.refusals,
     }
-    measures["pending.mean"] = sum(waits) / seconds if seconds else 0.0
+    measures["pending.mean"] = fsum(waits) / seconds if seconds else 0.0
     if seconds:
         measures |= {f"pending.by.{name}": total / seconds for name, total in ledger.refused_seconds.items()}
     return {name: round(value, 6) for name, value in (measures | _over_time(ledger.samples)).items()}
@@ -189,7 +190,8 @@ def _over_time(samples: Sequence[ClusterSample]) -> dict[str, float]:
 
 
 def _mean(values: Sequence[float]) -> float:
-    return sum(values) / len(values)
+    """By the exact sum: what `sum` makes of floats depends on the version of Python."""
+    return fsum(values) / len(values)
 
 
 def _wait(story: PodStory, seconds: float) -> float:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
 from hashlib import sha256
+from math import fsum
 
 import msgspec
 import numpy as np
@@ -250,7 +251,7 @@ class Ledger(Observer, WorldListener):
         position = cluster.nodes.node_changes.position
         if position != self._priced_at:
             self._priced_at = position
-            self._priced = sum(price_of(info) for info in cluster.columns())
+            self._priced = fsum(price_of(info) for info in cluster.columns())
         return self._priced
 
     def _stranded(

@@ -89,7 +89,7 @@ def dot_plot(rows: Sequence[tuple[str, Sequence[float]]], *, title: str) -> Plot
             for value in values
         ]
         if values:
-            x = _x_of_dot(sum(values) / len(values), highest)
+            x = _x_of_dot(math.fsum(values) / len(values), highest)
             parts.append(f'<line class="mean" x1="{x:.1f}" x2="{x:.1f}" y1="{y - 9:.1f}" y2="{y + 9:.1f}"/>')
     return _figure(title, "".join(parts), height)
 

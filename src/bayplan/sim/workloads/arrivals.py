@@ -27,6 +27,9 @@ def check_arrivals(given: Arrivals, *, folder: Path) -> None:
         raise ValueError("state one of at, rate, poisson, cron and times")
     if given.count is not None and not 0 <= given.count <= MOST_PODS:
         raise ValueError(f"count is {given.count}, expected 0 to {MOST_PODS}")
+    limits = [name for name, value in (("start", given.start != "0s"), ("until", given.until is not None)) if value]
+    if limits and (given.at is not None or (given.times is not None and "start" in limits)):
+        raise ValueError(f"`{limits[0]}` is without effect: {'at' if given.at is not None else 'times'} says when")
     seconds_of(given.start)
     if given.until is not None:
         seconds_of(given.until)

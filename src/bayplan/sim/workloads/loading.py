@@ -203,7 +203,9 @@ def read_workload(path: Path) -> WorkloadFile:
             line = _line(document.value, f"items[{place}].name")
             raise InputError(f"there are two items of the name `{item.name}`", source=f"{path}:{line}")
         names.add((item.namespace, item.name))
-        _check_item(item, path, partial(_line_of_field, document.value, f"items[{place}]"))
+        line_of = partial(_line_of_field, document.value, f"items[{place}]")
+        _check_item(item, path, line_of)
+        _check_kind(item, document.value["items"][place], path, line_of)
     for place, event in enumerate(workload.nodes):
         _check_node_event(event, path, partial(_line_of_field, document.value, f"nodes[{place}]"))
     if workload.until is not None:
@@ -223,9 +225,24 @@ def _check_item(item: Item, path: Path, line: Callable[[str], int]) -> None:
         _check_count("surge", item.rollout.surge, f"{path}:{line('rollout')}")
     for field in ("replicas", "completions", "parallelism"):
         _check_count(field, getattr(item, field), f"{path}:{line(field)}")
+    if item.backoff_limit < 0:
+        problem = f"backoffLimit is {item.backoff_limit}, expected 0 or more"
+        raise InputError(problem, source=f"{path}:{line('backoffLimit')}")
     decode_template(item, source=f"{path}:{line('template')}")
     pod = {**item.template, "apiVersion": "v1", "kind": "Pod"}
     _check_fields(pod, path, lambda field: line(f"template.{field}"), prefix="template: ")
+
+
+_FIELDS_OF = {"Deployment": ("replicas", "rollout"), "Job": ("completions", "parallelism", "backoffLimit")}
+
+
+def _check_kind(item: Item, given: Mapping[str, Any], path: Path, line: Callable[[str], int]) -> None:
+    """Refuse a field of another kind, which would be without effect."""
+    for kind, fields in _FIELDS_OF.items():
+        for field in fields:
+            if field in given and item.kind != kind:
+                problem = f"`{field}` is a field of a {kind}, and the item is a {item.kind}; write `kind: {kind}`"
+                raise InputError(problem, source=f"{path}:{line(field)}")
 
 
 def _check_count(field: str, given: int, place: str) -> None:

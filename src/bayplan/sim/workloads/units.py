@@ -25,7 +25,7 @@ def seconds_of(given: str | float) -> float:
         parts = _PART.findall(given)
         if not parts or "".join(number + unit for number, unit in parts) != given:
             raise ValueError(f"`{given:.40}` is no time; write 90s, 15m, 2h30m or 7d")
-        seconds = sum(float(number) * _UNITS[unit] for number, unit in parts)
+        seconds = math.fsum(float(number) * _UNITS[unit] for number, unit in parts)
     if not 0.0 <= seconds <= _LONGEST_SECONDS:
         raise ValueError(f"`{given!s:.40}` is no time between 0 and 30 years")
     return seconds

@@ -16,7 +16,6 @@ from bayplan.sim.engine.simulation import SimulationError, SimulationOptions
 from bayplan.sim.experiment import Experiment, RunOutcome
 from bayplan.sim.workloads.loading import read_cluster, read_workload
 from bayplan.sim.workloads.running import FileWorkload
-from bayplan.sim.workloads.units import rate_per_second, seconds_of
 from bayplan.testing import node
 
 HEAD = "apiVersion: bayplan.dev/v1alpha1\nkind: Workload\n"
@@ -169,6 +168,19 @@ def test_nodes_are_drained_added_and_removed(tmp_path: Path) -> None:
         (
             "nodes:\n- add:\n    at: 1h\n    name: n\n    template: {status: {capacity: {cpu: four}}}\n",
             ":7: status.allocatable[cpu]: `four` is not a quantity",
+        ),
+        (
+            "items:\n- name: a\n  replicas: 5\n  " + POD + "\n",
+            ":5: `replicas` is a field of a Deployment, and the item is",
+        ),
+        (
+            "items:\n- name: a\n  kind: Job\n  rollout: {every: 1h}\n  " + POD + "\n",
+            ":6: `rollout` is a field of a Dep",
+        ),
+        ("items:\n- name: a\n  kind: Job\n  backoffLimit: -1\n  " + POD + "\n", ":6: backoffLimit is -1, expected 0"),
+        (
+            "items:\n- name: a\n  arrivals: {at: 2h, until: 1h}\n  " + POD + "\n",
+            ":5: `until` is without effect: at says",
         ),
         ("until: soon\n", ":3: `soon` is no time; write 90s, 15m, 2h30m or 7d"),
         ("items: [\n", "expected"),
@@ -479,15 +491,6 @@ def test_a_cluster_without_nodes_is_refused(tmp_path: Path) -> None:
 
     with pytest.raises(InputError, match="no node in it"):
         read_cluster([tmp_path / "cluster.yaml"])
-
-
-@pytest.mark.parametrize(("text", "seconds"), [("90s", 90.0), ("2h30m", 9000.0), ("7d", 604_800.0), (1.5, 1.5)])
-def test_times_are_read(text: str | float, seconds: float) -> None:
-    assert seconds_of(text) == seconds
-
-
-def test_rates_are_read() -> None:
-    assert rate_per_second("30/m") == 0.5
 
 
 def test_a_demand_is_for_openb_lists(tmp_path: Path) -> None:
