@@ -70,6 +70,8 @@ class _Cell:
     plan: RunPlan
     variant: PolicyVariant
     files: Mapping[str, bytes] = field(repr=False)
+    times: Sequence[str] = ()
+    """Those of the files that the workload names: times of arrival."""
 
     @property
     def file_name(self) -> str:
@@ -85,9 +87,14 @@ class _Cell:
             [variant.name, None if variant.config is None else self._sum(variant.config)],
             [self._sum(path) for path in (plan.workload, *plan.cluster)],
             [self._sum(each) or each for each in variant.plugins],
-            sorted(sha256(data).hexdigest() for data in self.files.values()),
+            self._sums_of_times(),
         ]
         return sha256(msgspec.json.encode(said)).hexdigest()
+
+    def _sums_of_times(self) -> list[list[str]]:
+        """Of the files that the workload names, as it names them: two that change places are another workload."""
+        folder = os.path.dirname(_absolute(self.plan.workload))
+        return sorted([os.path.relpath(name, folder), sha256(self.files[name]).hexdigest()] for name in self.times)
 
     def has(self, path: Path | str) -> bool:
         """Whether this is one of the files, or a folder of them."""
@@ -115,9 +122,16 @@ class Sweep:
         for plan in self.plans:
             workload = plan.workload.name.removesuffix(".gz").rpartition(".")[0] or plan.workload.name
             for variant in self.variants:
-                files = _files(plan, variant)
+                times = _files_of_times(plan)
+                files = _files(plan, variant, times)
                 for seed in self.seeds:
-                    cell = _Cell(workload=workload, plan=replace(plan, seed=seed), variant=variant, files=files)
+                    cell = _Cell(
+                        workload=workload,
+                        plan=replace(plan, seed=seed),
+                        variant=variant,
+                        files=files,
+                        times=[_absolute(path) for path in times],
+                    )
                     if cell.file_name in found:
                         raise InputError(f"two results would be written to {cell.file_name}; name files differently")
                     found[cell.file_name] = cell
@@ -146,14 +160,18 @@ def _safe(name: str) -> str:
     return _UNSAFE.sub("_", name)
 
 
-def _files(plan: RunPlan, variant: PolicyVariant) -> dict[str, bytes]:
+def _files_of_times(plan: RunPlan) -> list[Path]:
+    if not plan.reads_workload_file:
+        return []
+    named = [item.arrivals.times for item in read_workload(plan.workload).items]
+    return [plan.workload.parent / name for name in dict.fromkeys(named) if name is not None]
+
+
+def _files(plan: RunPlan, variant: PolicyVariant, times: Sequence[Path]) -> dict[str, bytes]:
     """The contents of everything that a run reads, by absolute path. Plugins that are no files are installed ones."""
     paths = [plan.workload, *plan.cluster, *([] if variant.config is None else [variant.config])]
     paths += [path for path in map(Path, variant.plugins) if path.exists()]
-    if plan.reads_workload_file:
-        for item in read_workload(plan.workload).items:
-            if item.arrivals.times is not None:
-                paths.append(plan.workload.parent / item.arrivals.times)
+    paths += times
     found: dict[str, bytes] = {}
     for path in paths:
         inside = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]

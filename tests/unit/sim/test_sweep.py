@@ -102,6 +102,21 @@ def test_a_sweep_goes_on_where_it_stopped_and_repeats_what_changed(inputs: Path,
     assert {variant for _, variant, _ in run()} == {"last"}
 
 
+def test_files_of_times_that_change_places_are_another_workload(inputs: Path, tmp_path: Path) -> None:
+    times = inputs / "times"
+    other = TIMED + TIMED.splitlines()[-1].replace("web", "db") + "\n"
+    (inputs / "timed.yaml").write_text(other)
+    (times / "db.csv").write_text("time\n100\n")
+    sweep = sweep_of(inputs, tmp_path / "results", seeds=1)
+    before = [result.digest for result in run_sweep(sweep, processes=1)]
+    for old, new in (("web", "kept"), ("db", "web"), ("kept", "db")):
+        (times / f"{old}.csv").rename(times / f"{new}.csv")
+
+    after = [result.digest for result in run_sweep(sweep, processes=1)]
+
+    assert [old == new for old, new in zip(before, after, strict=True)] == [False, False, True, True]
+
+
 def test_a_problem_of_one_cell_is_named_with_the_users_own_path_and_results_stay(inputs: Path, tmp_path: Path) -> None:
     sweep = sweep_of(inputs, tmp_path / "results", seeds=1)
     broken = Sweep(
