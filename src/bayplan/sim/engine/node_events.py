@@ -9,7 +9,7 @@ import msgspec
 
 from bayplan.api.node import Node, Taint
 from bayplan.api.pod import Pod
-from bayplan.api.tolerations import with_cordon
+from bayplan.api.tolerations import tolerates, with_cordon
 from bayplan.sim.engine.simulation import Simulation
 
 __all__ = ["NodeFailures", "drain", "remove_node", "uncordon"]
@@ -115,7 +115,14 @@ def _set_unschedulable(simulation: Simulation, node: Node, value: bool) -> None:
 
 def _lose_pods(simulation: Simulation, name: str) -> None:
     for pod in _pods_on(simulation, name):
-        simulation.world.remove_pod(pod, "NodeLost")
+        is_kept = pod.ends_with_its_node and pod.metadata.deletion_timestamp is None
+        if not is_kept and not _stays_on_a_lost_node(pod):
+            simulation.world.remove_pod(pod, "NodeLost")
+
+
+def _stays_on_a_lost_node(pod: Pod) -> bool:
+    """Whether it tolerates for ever that its node is unreachable."""
+    return any(each.toleration_seconds is None and tolerates(each, _TAINTS[1]) for each in pod.spec.tolerations or ())
 
 
 def _pods_on(simulation: Simulation, name: str) -> list[Pod]:

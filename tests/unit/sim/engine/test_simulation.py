@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from bayplan.api.meta import OwnerReference
 from bayplan.api.pod import Pod
 from bayplan.app.settings import Settings, resolve_settings
 from bayplan.config.loading import default_config, load_config
@@ -21,6 +22,7 @@ from bayplan.sim.engine.node_events import NodeFailures, drain, remove_node
 from bayplan.sim.engine.simulation import Simulation, SimulationError, SimulationOptions
 from bayplan.sim.engine.world import WorldListener
 from bayplan.testing import cluster, node, pod
+from bayplan.testing.parts import toleration
 
 
 def settings(*plugins: type[Plugin]) -> Settings:
@@ -305,3 +307,15 @@ def test_a_pod_that_is_withdrawn_from_the_queue_is_not_tried_again() -> None:
     made.run()
 
     assert [line[1:] for line in diary.lines[1:]] == [("web", "Withdrawn"), ("first", "Finished"), ("last", "n1")]
+
+
+def test_a_failed_node_keeps_the_pods_that_tolerate_that_it_is_unreachable() -> None:
+    """Those of DaemonSets and of the kubelet are there again when it is repaired, and so is the room that they take."""
+    owner = OwnerReference(api_version="apps/v1", kind="DaemonSet", name="agent", uid="agent", controller=True)
+    tolerant = pod("tolerant", node="n1", tolerations=["node.kubernetes.io/unreachable:NoExecute"])
+    brief = pod("brief", node="n1", tolerations=[toleration("node.kubernetes.io/unreachable:NoExecute", seconds=300)])
+    made, diary = simulation(node("n1"), pod("agent", node="n1", owner=owner), tolerant, brief, until_seconds=60.0)
+    made.timeline.at(1.0, NodeFailures(made, **FAILURE).start)
+    made.run()
+
+    assert [line[1:] for line in diary.lines] == [("brief", "NodeLost")]
