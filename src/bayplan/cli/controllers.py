@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Annotated, Any, Literal
 
-from bayplan.cli.options import Names, option, path_of
+from bayplan.cli.options import Names, option, path_of, verbosity_option
 from bayplan.cli.output import CommandError
 
 __all__ = ["controllers"]
@@ -34,7 +34,7 @@ def controllers(
     logging_format: Annotated[
         Literal["text", "json"], option("--logging-format", metavar="FORMAT", about="log format: text or json")
     ] = "text",
-    verbosity: Annotated[int, option("--v", "-v", metavar="NUMBER", about="log verbosity, 0 to 10 (2)")] = 2,
+    verbosity: Annotated[int, verbosity_option("log verbosity, 0 to 10 (2)")] = 2,
 ) -> int:
     """Write the status of PodGroups and ElasticQuotas until they are stopped.
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from bayplan.cli.field_validation import Validate
-from bayplan.cli.options import Names, option, plugin_option
+from bayplan.cli.options import Names, counting_option, option, plugin_option
 from bayplan.cli.output import CommandError, WideFormat, note, print_pieces, print_value, progress, result_console
 
 if TYPE_CHECKING:
@@ -41,7 +41,7 @@ def evaluate(
     output: Annotated[
         WideFormat | None, option("--output", "-o", metavar="FORMAT", about="table by default; wide: more nodes")
     ] = None,
-    top: Annotated[int, option("--top", metavar="NUMBER", about="how many of the best nodes to show (5)")] = 5,
+    top: Annotated[int, counting_option("--top", about="how many of the best nodes to show (5)")] = 5,
     validate: Validate = "strict",
     require_schedulable: Annotated[
         bool, option("--require-schedulable", about="exit with 1 if a pod finds no node")
@@ -52,8 +52,6 @@ def evaluate(
     Several pods are placed one after the other, each counted on the node it got. Without --pod, all pods that wait in
     the files are placed, in the order of the queue. Exit status: 0 evaluated, 1 see --require-schedulable, 2 bad input.
     """
-    if top < 1:
-        raise CommandError(f"--top {top}: show one node at least")
     from bayplan.cli.stderr_log import log_to_stderr
 
     log_to_stderr()

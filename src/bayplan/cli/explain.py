@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import msgspec
 from cyclopts import Parameter
 
-from bayplan.cli.options import option
+from bayplan.cli.options import counting_option, named_path, option
 from bayplan.cli.output import CommandError, WideFormat, note, print_pieces, print_value, progress, result_console
 from bayplan.cli.scheduler_client import Endpoint, Scheduler, ask, endpoint, namespace_of, pod_path
 from bayplan.cli.targets import Target, read_targets
@@ -43,7 +43,7 @@ def explain(
     output: Annotated[
         WideFormat | None, option("--output", "-o", metavar="FORMAT", about="table by default; wide: more nodes")
     ] = None,
-    top: Annotated[int, option("--top", metavar="NUMBER", about="how many of the best nodes to show (5)")] = 5,
+    top: Annotated[int, counting_option("--top", about="how many of the best nodes to show (5)")] = 5,
     brief: Annotated[bool, option("--brief", about="leave out what would change the outcome")] = False,
     file: Annotated[str | None, option("--file", metavar="FILE", about="a decision file, instead of asking")] = None,
     scheduler: Scheduler = None,
@@ -64,7 +64,7 @@ def explain(
         if place and form in _TABLES:
             print(flush=True)
         if file is not None:
-            values += _from_file(Path(file), target, form, top)
+            values += _from_file(named_path(file), target, form, top)
         elif target.kind == "node":
             values += _node(where, target.name, form)
         else:
@@ -124,6 +124,7 @@ def _node(where: Endpoint, name: str, output: WideFormat) -> list[Any]:
 
 
 def _from_file(path: Path, target: Target, output: WideFormat, top: int) -> list[Any]:
+    from bayplan.explain.claims.phrases import counted
     from bayplan.explain.decision_file import DecisionFileError, read_decisions
 
     try:
@@ -131,8 +132,12 @@ def _from_file(path: Path, target: Target, output: WideFormat, top: int) -> list
     except DecisionFileError as error:
         problem, _, hint = str(error).partition("\nhint: ")
         raise CommandError(problem, hint=hint) from error
+    if bad and not records:
+        raise CommandError(
+            f"`{path}` holds no decisions", hint="`bayplan run --decision-file FILE` writes a file of them"
+        )
     if bad:
-        note(f"{path}: {bad} lines could not be read and are left out")
+        note(f"{path}: {counted(bad, 'line')} could not be read and left out")
     if target.kind == "node":
         return _node_from_records(path, target.name, records, output, top)
     from bayplan.explain.file_answers import explained_from_records

@@ -88,7 +88,12 @@ def endpoint(options: SchedulerOptions | None = None, *, otherwise: str = "") ->
     if options.context is not None:
         _access_of(options)
     named, named_token = _scheduler_of(options.kubeconfig, options.context)
-    given = urlsplit(options.server or os.environ.get("BAYPLAN_SERVER") or named or DEFAULT_SERVER)
+    wanted = options.server or os.environ.get("BAYPLAN_SERVER") or named or DEFAULT_SERVER
+    try:
+        given = urlsplit(wanted)
+        _ = given.port  # raises for one that is no number, or too high
+    except ValueError as error:
+        raise CommandError(f"--server {wanted}: {error}", hint=f"write a URL such as {DEFAULT_SERVER}") from error
     parts = given._replace(path="" if given.path == "/" else given.path, query="", fragment="")
     url = parts.geturl()
     if parts.scheme not in ("http", "https") or not parts.netloc:
@@ -207,7 +212,8 @@ async def ask_over(
     try:
         return msgspec.json.decode(response.body, type=kind)
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise CommandError(f"{where.server} answered something unexpected: {error}") from error
+        hint = "is it a scheduler of this version of Bayplan? name it with --server or BAYPLAN_SERVER"
+        raise CommandError(f"{where.server} answered something unexpected: {error}", hint=hint) from error
 
 
 def _refused(where: Endpoint, status: int, body: bytes) -> CommandError:
@@ -215,10 +221,12 @@ def _refused(where: Endpoint, status: int, body: bytes) -> CommandError:
         message = str(msgspec.json.decode(body, type=dict[str, Any]).get("message", ""))
     except (msgspec.MsgspecError, UnicodeDecodeError):
         message = ""
-    hint = ""
+    hint = "the log of the scheduler says more"
     if status in (400, 404) and message:
         # The request is wrong, not the user: the scheduler's message says what.
         return CommandError(f"{message}, says {where.server}", status=1)
+    if status == 404:
+        hint = "something else may answer there; name the scheduler with --server or BAYPLAN_SERVER"
     if status in (401, 403):
         hint = "present a user who may read the scheduler's endpoints: --kubeconfig or --token-file"
     return CommandError(f"{where.server} refused ({status}): {message or 'no reason given'}", hint=hint, status=1)

@@ -29,9 +29,15 @@ def kinds_and_names(words: Sequence[str]) -> list[tuple[str, str]]:
     """(kind as it is written, name) of `KIND NAME...` and `KIND/NAME...`, also by comma; a kind alone has no name."""
     if "/" in words[0]:
         parts = [part.partition("/") for word in words for part in word.split(",") if part]
-        return [(kind, name) for kind, _, name in parts]
-    names = [part for word in words[1:] for part in word.split(",") if part] or [""]
-    return [(kind, name) for kind in words[0].split(",") if kind for name in names]
+        found = [(kind, name) for kind, _, name in parts]
+    else:
+        names = [part for word in words[1:] for part in word.split(",") if part] or [""]
+        found = [(kind, name) for kind in words[0].split(",") if kind for name in names]
+    if not found or not all(kind for kind, _ in found):
+        raise CommandError(
+            f"`{' '.join(words)}` names no kind", hint="write `KIND NAME` or `KIND/NAME`, as in `pod/web`"
+        )
+    return found
 
 
 def _kind(word: str) -> str:

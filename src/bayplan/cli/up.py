@@ -163,6 +163,7 @@ def _problems_as_lines() -> Iterator[None]:
     from bayplan.apiserver.server.own_objects import RefusedObject
     from bayplan.apiserver.storage.persistence import UnusableDataDir
     from bayplan.client.errors import ClientError
+    from bayplan.server.options import ServingError
 
     try:
         yield
@@ -171,8 +172,15 @@ def _problems_as_lines() -> Iterator[None]:
         raise CommandError(what, hint=hint) from problem
     except BrokenPipeError:
         raise  # of standard output
+    except ServingError as problem:
+        what, _, hint = str(problem).partition("\nhint: ")
+        raise CommandError(f"--dashboard-port: {what}", hint=hint) from problem
     except OSError as problem:
-        raise CommandError(str(problem), hint="check --address, --port, --data-dir and --kubeconfig-out") from problem
+        hint = "check --address, --port, --data-dir and --kubeconfig-out"
+        # Of two names the second is the one that was wanted; the first is written before it takes its place.
+        name = problem.filename2 or problem.filename
+        what = problem.strerror or str(problem)
+        raise CommandError(f"{name}: {what}" if name else what, hint=hint) from problem
 
 
 def _is_restart(folder: Path | None) -> bool:

@@ -9,7 +9,7 @@ import msgspec
 
 from bayplan.cli.documents import read_found_objects
 from bayplan.cli.field_validation import Validate, check_fields
-from bayplan.cli.options import Names, option
+from bayplan.cli.options import Names, counting_option, option
 from bayplan.cli.output import CommandError, print_pieces, print_value, progress, result_console
 from bayplan.cli.scheduler_client import Scheduler, ask, endpoint
 
@@ -32,7 +32,7 @@ def whatif(
         Names, option("--add-nodes", metavar="NODE[:COUNT]", about="more nodes like one that there is")
     ] = None,
     filename: Annotated[Names, option("--filename", "-f", metavar="FILE", about="nodes and pods to add")] = None,
-    count: Annotated[int, option("--count", metavar="NUMBER", about="how many of each pod of -f (1)")] = 1,
+    count: Annotated[int, counting_option("--count", about="how many of each pod of -f (1)")] = 1,
     weight: Annotated[Names, option("--weight", metavar="PLUGIN=NUMBER", about="another weight")] = None,
     disable: Annotated[Names, option("--disable", metavar="PLUGIN", about="a plugin that has no say")] = None,
     config: Annotated[str | None, option("--config", metavar="FILE", about="another configuration")] = None,

@@ -143,7 +143,7 @@ def _numbered(path: Path, number: int) -> Path:
 
 def read_decisions(path: Path) -> tuple[list[DecisionRecord], int]:
     """Every attempt of a file and its older parts, newest first, and how many lines could not be read."""
-    if not path.exists():
+    if not path.name or not path.exists():
         raise DecisionFileError(f"`{path}` does not exist\nhint: `bayplan run --decision-file FILE` writes one")
     records: list[DecisionRecord] = []
     bad = 0
@@ -151,7 +151,8 @@ def read_decisions(path: Path) -> tuple[list[DecisionRecord], int]:
         try:
             lines = part.read_bytes().splitlines()
         except OSError as error:
-            raise DecisionFileError(f"`{part}` cannot be read: {error.strerror or error}") from error
+            what = f"`{part}` cannot be read: {error.strerror or error}"
+            raise DecisionFileError(f"{what}\nhint: `bayplan run --decision-file FILE` writes one") from error
         version, lines = _version_of(lines)
         if version != FILE_VERSION:
             bad += len(lines)

@@ -166,7 +166,7 @@ def test_every_problem_of_a_configuration_is_a_line(folder: Path, run: Run) -> N
         (("-f", "cluster.yaml", "--pod", "pod.yaml", "--config", "no"), "no: cannot be read"),
         (("-f", "cluster.yaml", "--pod", "pod.yaml", "--plugin", "no.py"), "no.py: cannot be read"),
         (("-f", "cluster.yaml", "--pod", "pod.yaml", "--plugin", "no:No"), "there is no module `no`"),
-        (("-f", "cluster.yaml", "--pod", "pod.yaml", "--top", "0"), "--top 0"),
+        (("-f", "cluster.yaml", "--pod", "pod.yaml", "--top", "0"), "--top: expected a number of 1 or more"),
         (("-f", "cluster.yaml", "--pod", "pod.yaml", "-o", "xml"), "xml"),
         (("-f", "cluster.yaml", "--pods", "pod.yaml"), "did you mean `--pod`?"),
     ],

@@ -31,6 +31,9 @@ def test_kinds_and_names_may_be_written_as_for_kubectl(words: list[str], targets
         (["pod"], "which pod?"),
         (["pod/"], "which pod?"),
         (["deployment", "web"], "`deployment` is neither a pod nor a node"),
+        ([""], "`` names no kind"),
+        ([","], "`,` names no kind"),
+        (["/web"], "`/web` names no kind"),
         (["shop/web"], "`shop` is neither a pod nor a node"),
     ],
 )

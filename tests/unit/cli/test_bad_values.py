@@ -1,0 +1,105 @@
+"""Values that no command can use: each is an error line with a next step, and none an internal error."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bayplan.cli.main import main
+
+
+@pytest.fixture
+def port() -> Iterator[int]:
+    """One that is in use."""
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        yield listening.getsockname()[1]
+
+
+def refused(capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    status = main(arguments)
+    out, err = capsys.readouterr()
+
+    assert status == 2, err
+    assert out == ""
+    assert err.startswith("error: ")
+    assert "internal error" not in err and "Errno" not in err
+    return err
+
+
+@pytest.mark.parametrize(
+    "server", ["http://127.0.0.1:99999", "http://127.0.0.1:abc", "http://[::1", "https://127.0.0.1:1 2"]
+)
+def test_a_url_that_is_none_is_named_with_one_that_is(server: str, capsys: pytest.CaptureFixture[str]) -> None:
+    err = refused(capsys, "pending", "--server", server)
+
+    assert f"error: --server {server}: " in err
+    assert "hint: write a URL such as https://127.0.0.1:10259" in err
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--dashboard-port={port}", "--dashboard-port: cannot listen on 127.0.0.1:{port}"),
+        ("--port={port}", "address already in use"),
+        ("--kubeconfig-out={folder}", "{folder}: Is a directory"),
+        ("--data-dir={file}", "{file}: "),
+    ],
+)
+def test_ports_and_files_of_up_that_cannot_be_had_are_named(
+    option: str,
+    said: str,
+    port: int,
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
+    folder, file = tmp_path / "folder", tmp_path / "file"
+    folder.mkdir()
+    file.touch()
+    names = {"port": port, "folder": folder, "file": file}
+    err = refused(capsys, "up", "--nodes=1", option.format(**names))
+
+    assert said.format(**names) in err
+    assert "hint: " in err
+
+
+@pytest.mark.parametrize("command", ["run", "controllers", "up"])
+@pytest.mark.parametrize("level", ["-3", "11"])
+def test_the_verbosity_is_checked(command: str, level: str, capsys: pytest.CaptureFixture[str]) -> None:
+    err = refused(capsys, command, "--v", level)
+
+    assert f"error: --v: the verbosity is a number from 0 to 10, not {level}" in err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["whatif", "--drain", ""],
+        ["whatif", "--count", "0"],
+        ["explain", "pod", "a", "--top", "-3"],
+        ["evaluate", "-f", ""],
+        ["get", ","],
+        ["get", ""],
+        ["explain", "/web"],
+    ],
+    ids=" ".join,
+)
+def test_nothing_and_less_than_one_are_refused(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert "hint: " in refused(capsys, *arguments)
+
+
+def test_a_file_without_decisions_is_called_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "other"
+    file.write_bytes(b"\x00\xff\nkind: Pod\n")
+    loose = refused(capsys, "explain", "pod", "web", "--file", "")
+    folder = refused(capsys, "explain", "pod", "web", "--file", str(tmp_path))
+    other = refused(capsys, "explain", "pod", "web", "--file", str(file))
+
+    assert "does not exist" in loose
+    assert "cannot be read: Is a directory" in folder
+    assert other.startswith(f"error: `{file}` holds no decisions\nhint: `bayplan run --decision-file FILE`")
+    assert loose.splitlines()[1] == folder.splitlines()[1]
