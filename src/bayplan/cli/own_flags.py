@@ -99,4 +99,4 @@ def read_own_config(file: str | None) -> BayplanConfig:
     try:
         return BayplanConfig() if path is None else load_own_config_file(path)
     except ConfigError as error:
-        raise CommandError(*str(error).splitlines()) from error
+        raise CommandError(*(f"{error.source}: {problem}" for problem in error.problems)) from error

@@ -67,6 +67,11 @@ def access_from(
 ) -> ClusterAccess:
     """Resolve one context of merged kubeconfig files."""
     name = context or merged.current_context
+    if not name and not merged.contexts:
+        raise KubeconfigError(
+            "the kubeconfig has no contexts",
+            hint="name another file with --kubeconfig or KUBECONFIG; `bayplan up` writes one",
+        )
     if not name:
         raise KubeconfigError(
             "the kubeconfig has no current context",

@@ -103,3 +103,33 @@ def test_a_file_without_decisions_is_called_one(tmp_path: Path, capsys: pytest.C
     assert "cannot be read: Is a directory" in folder
     assert other.startswith(f"error: `{file}` holds no decisions\nhint: `bayplan run --decision-file FILE`")
     assert loose.splitlines()[1] == folder.splitlines()[1]
+
+
+@pytest.mark.parametrize(
+    ("content", "found"),
+    [
+        ("kind: Deployment\napiVersion: apps/v1\n", ", found `kind: Deployment`"),
+        ("just text\n", ""),
+        ("- 1\n", ""),
+        ("items: []\n", ""),
+    ],
+)
+def test_a_file_of_another_kind_is_answered_with_the_kind_that_is_expected(
+    content: str, found: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, cluster = tmp_path / "other.yaml", Path(__file__).parents[3] / "examples/simulate/cluster.yaml"
+    file.write_text(content)
+    err = refused(capsys, "simulate", str(file), "--cluster", str(cluster))
+
+    expected = f"expected a Workload of bayplan.dev/v1alpha1{found}; write `apiVersion: bayplan.dev/v1alpha1`"
+    assert err.startswith(f"error: {file}:1: {expected} and `kind: Workload`")
+
+
+def test_a_file_that_is_no_kubeconfig_is_not_asked_for_its_context(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "other.yaml"
+    file.write_text("kind: Deployment\n")
+    err = refused(capsys, "get", "pods", "--kubeconfig", str(file))
+
+    assert err.startswith("error: the kubeconfig has no contexts\nhint: name another file with --kubeconfig")

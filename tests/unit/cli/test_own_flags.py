@@ -53,6 +53,16 @@ def test_what_is_wrong_names_the_flag(flags: OwnFlags, expected: str) -> None:
     assert expected in caught.value.problems[0]
 
 
+def test_each_problem_of_the_file_is_a_line_of_its_own_with_the_name_of_the_file(tmp_path: Path) -> None:
+    file = tmp_path / "wrong.yaml"
+    file.write_text("kind: Deployment\napiVersion: apps/v1\n")
+    with pytest.raises(CommandError) as caught:
+        OwnFlags(file=str(file)).config()
+
+    assert len(caught.value.problems) == 2
+    assert all(problem.startswith(f"{file}: line ") for problem in caught.value.problems)
+
+
 def test_a_recording_is_asked_for_by_flag_or_file(tmp_path: Path) -> None:
     file = tmp_path / "bayplan.yaml"
     file.write_text(OWN + "recording: {file: here.rec, size: 2Gi}\n")

@@ -37,6 +37,7 @@ __all__ = [
 
 T = TypeVar("T")
 _POOL = ("bayplan.dev/v1alpha1", "NodePool")
+_WORKLOAD = ("bayplan.dev/v1alpha1", "Workload")
 _MOST_NODES = 100_000
 _PATH = re.compile(r"^(?P<what>.*?)(?: - at `\$(?P<path>[^`]*)`)?$", re.DOTALL)
 _STEP = re.compile(r"\.([A-Za-z]\w*)|\[(\d+)\]")
@@ -126,9 +127,7 @@ def read_pools(path: Path) -> list[NodePool]:
     found: dict[str, NodePool] = {}
     for document in _documents(path):
         where = f"{path}:{document.line}"
-        value = document.value
-        if not isinstance(value, dict) or (value.get("apiVersion"), value.get("kind")) != _POOL:
-            raise InputError(f"expected a NodePool of {_POOL[0]}", source=where)
+        _check_kind(document, path, *_POOL)
         pool = _pool(document, path)
         if pool.name in found:
             raise InputError(f"there are two pools of the name `{pool.name}`", source=where)
@@ -196,6 +195,7 @@ def read_workload(path: Path) -> WorkloadFile:
     if len(documents) != 1:
         raise InputError(f"has {len(documents)} documents, expected one Workload", source=str(path))
     (document,) = documents
+    _check_kind(document, path, *_WORKLOAD)
     workload = _convert(document.value, WorkloadFile, path, document)
     names: set[tuple[str, str]] = set()
     for place, item in enumerate(workload.items):
@@ -211,6 +211,16 @@ def read_workload(path: Path) -> WorkloadFile:
     if workload.until is not None:
         _check(lambda: seconds_of(workload.until or 0), path, _line(document.value, "until"))
     return workload
+
+
+def _check_kind(document: Document, path: Path, version: str, kind: str) -> None:
+    value = document.value
+    if isinstance(value, dict) and (value.get("apiVersion"), value.get("kind")) == (version, kind):
+        return
+    written = value.get("kind") if isinstance(value, dict) else None
+    found = f", found `kind: {written}`" if written and written != kind else ""
+    advice = f"; write `apiVersion: {version}` and `kind: {kind}`"
+    raise InputError(f"expected a {kind} of {version}{found}{advice}", source=f"{path}:{document.line}")
 
 
 def _check_item(item: Item, path: Path, line: Callable[[str], int]) -> None:
