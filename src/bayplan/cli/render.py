@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -39,6 +40,8 @@ Where = Annotated[
     option("--controllers", metavar="WHERE", about="where the PodGroup and ElasticQuota controllers run (none)"),
 ]
 _DEFAULT_SCHEDULER = "default-scheduler"
+_LABEL = re.compile(r"[a-z0-9]([a-z0-9-]{0,61}[a-z0-9])?")
+"""Of RFC 1123; the name of a namespace is one."""
 _MOST_IN_ANNOTATION = 190_000
 """`kubectl apply` keeps a copy in an annotation, and annotations hold 256 KiB together."""
 
@@ -76,6 +79,7 @@ def manifests(
 
     if replicas < 1:
         raise CommandError(f"--replicas {replicas}: run one at least")
+    _check_names(namespace, memory_limit)
     bundle = _bundle(config, plugin, name, own)
     if (bundle.config.get("clientConnection") or {}).get("kubeconfig"):
         note(f"{config}: clientConnection.kubeconfig is left out; inside the cluster a service account takes its place")
@@ -264,6 +268,21 @@ def _print_yaml(documents: list[Any]) -> None:
 
     Dumper.add_representer(str, block)
     yaml.dump_all(documents, sys.stdout, Dumper=Dumper, sort_keys=False, allow_unicode=True, width=120)
+
+
+def _check_names(namespace: str, memory_limit: str) -> None:
+    """An API server would refuse the manifests, and name an object of them instead of the option."""
+    from bayplan.api.quantity import QuantityError, value
+
+    if not _LABEL.fullmatch(namespace):
+        what = f"--namespace: expected lower case letters, digits and hyphens, found `{namespace}`"
+        raise CommandError(what, hint="write a name such as kube-system")
+    try:
+        is_size = not memory_limit or value(memory_limit) > 0
+    except QuantityError:
+        is_size = False
+    if not is_size:
+        raise CommandError(f"--memory-limit: expected a size such as `2Gi`, found `{memory_limit}`")
 
 
 def _write(folder: str, contents: dict[str, str | bytes]) -> None:

@@ -133,3 +133,17 @@ def test_a_file_that_is_no_kubeconfig_is_not_asked_for_its_context(
     err = refused(capsys, "get", "pods", "--kubeconfig", str(file))
 
     assert err.startswith("error: the kubeconfig has no contexts\nhint: name another file with --kubeconfig")
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--memory-limit=much", "--memory-limit: expected a size such as `2Gi`, found `much`"),
+        ("--memory-limit=-1", "--memory-limit: expected a"),
+        ("--namespace=A B", "--namespace: expected lower case letters, digits and hyphens, found `A B`"),
+    ],
+)
+def test_manifests_that_no_api_server_takes_are_not_rendered(
+    option: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert f"error: {said}" in refused(capsys, "render", "manifests", option)
