@@ -205,7 +205,7 @@ def read_workload(path: Path) -> WorkloadFile:
         names.add((item.namespace, item.name))
         line_of = partial(_line_of_field, document.value, f"items[{place}]")
         _check_item(item, path, line_of)
-        _check_kind(item, document.value["items"][place], path, line_of)
+        _check_fields_of_kind(item, document.value["items"][place], path, line_of)
     for place, event in enumerate(workload.nodes):
         _check_node_event(event, path, partial(_line_of_field, document.value, f"nodes[{place}]"))
     if workload.until is not None:
@@ -246,7 +246,7 @@ def _check_item(item: Item, path: Path, line: Callable[[str], int]) -> None:
 _FIELDS_OF = {"Deployment": ("replicas", "rollout"), "Job": ("completions", "parallelism", "backoffLimit")}
 
 
-def _check_kind(item: Item, given: Mapping[str, Any], path: Path, line: Callable[[str], int]) -> None:
+def _check_fields_of_kind(item: Item, given: Mapping[str, Any], path: Path, line: Callable[[str], int]) -> None:
     """Refuse a field of another kind, which would be without effect."""
     for kind, fields in _FIELDS_OF.items():
         for field in fields:
