@@ -28,7 +28,7 @@ from bayplan.explain.whatif.placing import Placed, Placing
 from bayplan.loop.decide import decide
 from bayplan.observe.time_slices import at_once
 
-__all__ = ["Attempt", "BudgetWait", "MovableCluster", "Move", "Stuck"]
+__all__ = ["BudgetWait", "MovableCluster", "Move", "MoveAttempt", "Stuck"]
 
 _replace = msgspec.structs.replace
 _KEEP = "cluster-autoscaler.kubernetes.io/safe-to-evict"
@@ -94,7 +94,7 @@ _WITHOUT_OTHERS = frozenset(
 
 
 @dataclass(kw_only=True)
-class Attempt:
+class MoveAttempt:
     """What came of evictions that were tried."""
 
     moves: list[Move] = field(default_factory=list)
@@ -167,9 +167,9 @@ class MovableCluster:
             return f"PodDisruptionBudget {covering[0].key} allows no disruption"
         return ""
 
-    def evict(self, pods: Sequence[PodInfo]) -> Attempt:
+    def evict(self, pods: Sequence[PodInfo]) -> MoveAttempt:
         """Evict pods one right after the other, and have their replacements placed; all of them, or nothing is done."""
-        mark, attempt = self.mark(), Attempt()
+        mark, attempt = self.mark(), MoveAttempt()
         after = self._use_budgets([pod.pod for pod in pods])
         if after is None:
             self.undo_to(mark)
