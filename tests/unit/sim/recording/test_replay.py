@@ -37,7 +37,7 @@ async def test_every_decision_of_a_busy_cluster_is_made_again(tmp_path: Path) ->
     assert outcome.decisions == len(recorded) > 120
     assert any(entry.victims for entry in recorded)
     last = {line.pod: line.node for line in outcome.lines if line.node}
-    assert {key: last[key] for key in places} == places
+    assert {key: last.get(key, "") for key in places} == places, "pods may wait still"
 
 
 async def test_the_first_decision_that_differs_is_named_with_both_explanations(tmp_path: Path) -> None:
