@@ -90,7 +90,7 @@ function tilesOf(state) {
   const facts = [
     ["scheduled a second", short(state.boundPerSecond), "use"],
     ["p99 to binding", state.bound ? duration(state.p99Ms / 1000) : "–", "use"],
-    ["cpu requested", `${Math.round(state.used.cpu || 0)} %`, "use"],
+    ["cpu requested", state.used.cpu === undefined ? "–" : `${Math.round(state.used.cpu)} %`, "use"],
     ["pods on nodes", short(state.pods), "use"],
     ["waiting", short(waiting), waiting ? "wait" : ""],
     ["refused everywhere", short(state.queue.unschedulable), state.queue.unschedulable ? "refuse" : ""],

@@ -19,6 +19,7 @@ export async function queuePage(context) {
   const causes = repeated(context, 4, async (signal) => {
     const state = await ask("/pending", {}, { signal });
     const most = Math.max(1, ...(state.causes || []).map((cause) => cause.count));
+    button.hidden = !state.total;
     unserved = (state.causes || []).filter(isUnserved).reduce((sum, cause) => sum + cause.count, 0);
     refill(board, el("p", { class: `verdict ${state.total ? "wait" : "use"}` }, sentence(state.verdict)), ...(state.causes || []).map((cause) => causeRow(cause, most)));
   }, (error) => refill(board, failed(error)));
