@@ -112,7 +112,8 @@ class Changes:
             if random.random() < 0.2:
                 raw = mutated_bytes(raw, random)
             number = random.choice([revision, revision, -1, 2**63 - 1, 2**64 - 1])
-            record = Record(number, resource, namespace, random.choice(["p", "", "\x00"]), random.choice([raw, None]))
+            name = random.choice([seed.get("metadata", {}).get("name", "p"), "", "\x00"])
+            record = Record(number, resource, namespace, name, random.choice([raw, None]))
             content = msgspec.msgpack.encode(record)
             given += len(content).to_bytes(4, "big") + content
         if random.random() < 0.5:

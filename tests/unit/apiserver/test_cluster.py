@@ -9,6 +9,7 @@ import ssl
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 
 from bayplan.apiserver.cluster import EmbeddedCluster, UnsafeAddress, is_loopback
@@ -205,6 +206,16 @@ async def test_a_data_directory_in_use_is_refused(tmp_path: Path) -> None:
 async def test_a_broken_data_file_is_refused_with_a_hint(tmp_path: Path) -> None:
     (tmp_path / "objects.sqlite3").write_bytes(b"this is no database, whatever its name says" * 50)
     with pytest.raises(UnusableDataDir, match="move the file away"):
+        quiet(data_dir=tmp_path)
+
+
+@pytest.mark.parametrize("metadata", ['{"name": null}', '{"name": "other"}', '{"name": "n", "namespace": "default"}'])
+def test_an_object_that_is_not_the_one_it_is_kept_as_is_refused(metadata: str, tmp_path: Path) -> None:
+    raw = f'{{"apiVersion": "v1", "kind": "Node", "metadata": {metadata}}}'.encode()
+    content = msgspec.msgpack.encode(Record(1, "nodes", "", "n", raw))
+    (tmp_path / "changes-0.log").write_bytes(len(content).to_bytes(4, "big") + content)
+
+    with pytest.raises(UnusableDataDir, match="`/n` has another name in its metadata"):
         quiet(data_dir=tmp_path)
 
 

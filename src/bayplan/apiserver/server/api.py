@@ -335,10 +335,13 @@ class Api:
         self.store.restore((self._restored(row) for row in found[len(definitions) :]), revision=revision)
 
     def _restored(self, row: tuple[str, str, str, bytes]) -> tuple[str, Entry]:
-        resource, _, _, raw = row
+        resource, namespace, name, raw = row
         document = decode_object(raw)
         kind = next((kind for kind in self.kinds if kind.stored_as == resource and kind.to_storage is None), None)
-        return resource, entry_of(kind, document, raw, int(document["metadata"].get("resourceVersion", 0)))
+        entry = entry_of(kind, document, raw, int(document["metadata"].get("resourceVersion", 0)))
+        if entry.key != (namespace, name):
+            raise ValueError(f"what is kept as {resource} `{namespace}/{name}` has another name in its metadata")
+        return resource, entry
 
     def read(self, resource: str, namespace: str, name: str) -> Json | None:
         """A stored object as a document of the caller's own; for the simulated parts and for tests."""
