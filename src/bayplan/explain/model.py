@@ -358,7 +358,7 @@ class Placement(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True
     total: int = 0
     message: str = ""
     origin: str = "pending"
-    """pending, added, evicted, or the node that the pod was drained from"""
+    """pending, added, evicted, deleted (and made again), or the node that the pod was drained from"""
 
 
 class EvictedPod(msgspec.Struct, kw_only=True, rename="camel"):

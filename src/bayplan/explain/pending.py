@@ -24,6 +24,7 @@ from bayplan.explain.claims.wording import sentence
 from bayplan.explain.device_report import device_report, lacking_cause
 from bayplan.explain.last_attempts import LastRefusal, LateRefusal, no_refusals
 from bayplan.explain.model import PendingBoard, PendingCause, Suggestion, Waiting
+from bayplan.explain.suggestions.attempts import fate_of_deleted, in_turn
 from bayplan.explain.suggestions.commands import commands_for
 from bayplan.explain.suggestions.search import find_changes
 from bayplan.explain.views import ClusterView
@@ -162,13 +163,18 @@ def find_best_change(copy: ClusterCopy, stuck: Stuck, *, total: int) -> Work[tup
         helpful = [suggestion.claim for suggestion in changes.suggestions if isinstance(suggestion.claim, WouldFit)]
         for claim in helpful[:_SUGGESTIONS_TRIED]:
             freed = yield from _freed_by(copy, claim, keys, line, counted, total)
-            if freed is not None and freed.count > (best.count if best is not None else 0):
+            if freed is not None and _gain(freed) > (_gain(best) if best is not None else 0):
                 best = freed
     if best is None:
         return None, 0
     commands, how = commands_for(copy, best.edits)
     change = Suggestion(sentence=sentence(best), edits=list(best.edits), commands=commands, how=how, claim=best)
     return change, best.count
+
+
+def _gain(freed: Frees) -> int:
+    """Pods that find a node, without as many as have to wait in their place or are lost."""
+    return freed.count - len(freed.displaced) - len(freed.lost)
 
 
 def _in_line(copy: ClusterCopy, counted: AbstractSet[str]) -> list[str]:
@@ -193,15 +199,18 @@ def _freed_by(
         for start in range(0, len(edits), _AT_ONCE):
             undo.append(apply_edits(copy, edits[start : start + _AT_ONCE]))
             yield
-        placing = Placing(copy, [(copy.waiting[key], "pending") for key in tried], preempts=False)
+        placing = Placing(copy, [(pod, "pending") for pod in in_turn(copy, tried)], preempts=False)
         undo.append(placing.undo)
         yield from placing.run()
         freed = {each.pod for each in placing.placed} & counted
+        fate = fate_of_deleted(copy, placing)
     except InputError:
         return None
     finally:
         for step in reversed(undo):
             step()
+    if fate is None:
+        return None
     what = re.sub(r"\bthe pod\b|(?<=\blike )it\b", claim.pod, claim.what)
     return Frees(
         pod=claim.pod,
@@ -210,6 +219,8 @@ def _freed_by(
         count=len(freed),
         of=total,
         is_limited=len(tried) < len(line),
+        lost=fate.lost,
+        displaced=fate.displaced,
     )
 
 

@@ -84,7 +84,10 @@ ANSWERS: dict[str, tuple[str, str]] = {
         "nothing happens unless somebody runs it.",
         "if the pod named the scheduler `default-scheduler`.",
     ),
-    "port": ("", "It would fit on small if default/listens left small."),
+    "port": (
+        "",
+        "It would fit on small if default/listens left small; that deletes default/listens, which nobody makes again.",
+    ),
     "apart": ("", "It would fit on small if the pod's required anti-affinity were left out."),
     "wide": ("", "It would fit on small if the pod asked 1.9 instead of 2 CPU."),
 }

@@ -14,6 +14,7 @@ __all__ = [
     "ended",
     "error_itself",
     "listed",
+    "named",
     "plural",
     "stopped",
     "template_of",
@@ -32,8 +33,13 @@ def listed(names: Sequence[str], noun: str) -> str:
     if not names:
         return f"no {noun}"
     if len(names) <= _NAMED:
-        return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
+        return named(names)
     return f"{len(names)} {noun} ({', '.join(names[:_NAMED])}, …)"
+
+
+def named(names: Sequence[str]) -> str:
+    """All of some names."""
+    return " and ".join(filter(None, (", ".join(names[:-1]), names[-1])))
 
 
 def counted(count: int, noun: str) -> str:

@@ -273,6 +273,10 @@ class WouldFit(ClaimAboutPod, frozen=True, tag="wouldFit"):
     victims: tuple[str, ...] = ()
     before: int = 0
     """How many pods that are as important and have waited longer would take the room if they had their turns first."""
+    lost: tuple[str, ...] = ()
+    """Pods that the edits delete and that nobody makes again."""
+    displaced: tuple[str, ...] = ()
+    """Pods that the edits delete, that their controllers make again, and that find no node then."""
 
 
 class WouldMove(ClaimAboutPod, frozen=True, tag="wouldMove"):
@@ -323,6 +327,9 @@ class Frees(ClaimAboutPod, frozen=True, tag="frees"):
     of: int
     is_limited: bool = False
     """The trial was ended before every pod had been tried."""
+    lost: tuple[str, ...] = ()
+    displaced: tuple[str, ...] = ()
+    """Both as in `WouldFit`."""
 
 
 class Played(TypedClaim, frozen=True, tag="played"):

@@ -8,7 +8,7 @@ from typing import Any
 
 from bayplan.explain.claims import pods as c
 from bayplan.explain.claims.device_wording import DEVICE_WORDS
-from bayplan.explain.claims.phrases import NO_REASON, cores, counted, ended, listed, plural, stopped
+from bayplan.explain.claims.phrases import NO_REASON, cores, counted, ended, listed, named, plural, stopped
 
 __all__ = ["WORDS", "sentence"]
 
@@ -201,7 +201,13 @@ def _would_fit(claim: c.WouldFit) -> str:
     price = f", and {listed(claim.victims, 'pods')} would be preempted" if claim.victims else ""
     others = counted(claim.before, "pod")
     turn = f", and its turn came before that of {others} that waited longer" if claim.before else ""
-    return f"It would fit{where} if {claim.what}{turn}{price}."
+    return f"It would fit{where} if {claim.what}{turn}{price}{_fate(claim)}."
+
+
+def _fate(claim: c.WouldFit | c.Frees) -> str:
+    """What becomes of the pods that are deleted, unless all of them find a node again."""
+    lost = f"; that deletes {named(claim.lost)}, which nobody makes again" if claim.lost else ""
+    return lost + (f"; {named(claim.displaced)} would be made again and find no node" if claim.displaced else "")
 
 
 def _would_move(claim: c.WouldMove) -> str:
@@ -236,7 +242,7 @@ def _too_large(claim: c.TooLarge) -> str:
 
 def _frees(claim: c.Frees) -> str:
     least = "at least " if claim.is_limited else ""
-    return f"{least}{claim.count:,} of {claim.of:,} pending pods would find a node if {claim.what}."
+    return f"{least}{claim.count:,} of {claim.of:,} pending pods would find a node if {claim.what}{_fate(claim)}."
 
 
 def _played(claim: c.Played) -> str:

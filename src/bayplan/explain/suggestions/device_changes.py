@@ -24,6 +24,7 @@ from bayplan.explain.claims.devices import (
 from bayplan.explain.claims.phrases import listed
 from bayplan.explain.model import DeviceReport, NodeDeviceReport, RequestDevices
 from bayplan.explain.suggestions.remedies import AMOUNT, RELAXED, TOLERATION, VICTIMS
+from bayplan.explain.whatif.remaking import leaves_its_node
 
 __all__ = ["DeviceTrial", "device_trials"]
 
@@ -128,7 +129,10 @@ def _unconstrained(cluster: ClusterState, node: NodeDeviceReport) -> Iterator[De
 
 
 def _released(cluster: ClusterState, node: NodeDeviceReport) -> Iterator[DeviceTrial]:
-    """Each claim that has devices of the node which the pod could use, and with it the pods that use it."""
+    """Each claim that has devices of the node which the pod could use, and with it the pods that use it; unless some of
+    them come back to the node, or end already."""
+    info = cluster.node(node.node)
+    staying = {pod.key for pod in info.pods.values() if not leaves_its_node(pod.pod)} if info is not None else set()
     owners = {
         owner: fact.claim.users
         for asked in node.requests
@@ -138,7 +142,7 @@ def _released(cluster: ClusterState, node: NodeDeviceReport) -> Iterator[DeviceT
     }
     for owner in owners:
         claim = cluster.devices.claim(owner)
-        if claim is None:
+        if claim is None or staying.intersection(claim.users):
             continue
         users = claim.users
         gone = f" and {listed(users, 'pods')} left" if users else ""

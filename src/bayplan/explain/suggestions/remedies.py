@@ -20,6 +20,7 @@ from bayplan.api.tolerations import is_tolerated, with_cordon
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.claims.phrases import cores
+from bayplan.explain.whatif.remaking import is_lost, is_of_daemon_set, leaves_its_node
 from bayplan.framework.diagnosis import Remedy
 
 __all__ = ["REMEDIES", "Trial", "human_amount", "parts_of_requests", "shortfall"]
@@ -74,7 +75,7 @@ class Trial:
     @property
     def is_of_daemon_set(self) -> bool:
         """Whether a controller put the pod's node into its affinity, which cannot be left out."""
-        return self.pod.controller is not None and self.pod.controller.kind == "DaemonSet"
+        return is_of_daemon_set(self.pod)
 
     def without(self, victims: tuple[PodInfo, ...], what: str) -> Trial:
         return self.changed(what, VICTIMS, evicted=(*self.evicted, *victims))
@@ -288,10 +289,11 @@ def _request(container: Container, name: str) -> int:
 
 
 def _evictions(trial: Trial, lacking: dict[str, int]) -> Iterator[Trial]:
-    """Pods whose leaving would make the room, the least important ones first, and no more than needed."""
+    """Pods whose leaving would make the room, the least important ones first, of equal ones those that are made again,
+    and no more than needed."""
     here = sorted(
-        (pod for pod in trial.info.pods.values() if pod not in trial.evicted and _stays_away(pod)),
-        key=lambda pod: (pod.priority, pod.key),
+        (pod for pod in trial.info.pods.values() if pod not in trial.evicted and leaves_its_node(pod.pod)),
+        key=lambda pod: (pod.priority, is_lost(pod.pod), pod.key),
     )
     chosen: list[PodInfo] = []
     for pod in here:
@@ -309,11 +311,6 @@ def _evictions(trial: Trial, lacking: dict[str, int]) -> Iterator[Trial]:
         yield trial.without(tuple(chosen), f"{names} left {trial.node.name}")
 
 
-def _stays_away(pod: PodInfo) -> bool:
-    """Whether a pod that is deleted does not come back to its node: those of DaemonSets and of kubelets do."""
-    return pod.controller is None or pod.controller.kind not in ("DaemonSet", "Node")
-
-
 def _ports(trial: Trial) -> Iterator[Trial]:
     holders = [
         pod
@@ -326,7 +323,7 @@ def _ports(trial: Trial) -> Iterator[Trial]:
             if mine.host_port
         )
     ]
-    if holders and all(map(_stays_away, holders)):
+    if holders and all(leaves_its_node(pod.pod) for pod in holders):
         names = ", ".join(pod.key for pod in holders)
         yield trial.without(tuple(holders), f"{names} left {trial.node.name}")
     free = [
@@ -365,7 +362,7 @@ def _pod_affinity(trial: Trial) -> Iterator[Trial]:
         what = "the pod did not have the labels that other pods keep away from"
         yield trial.changed(what, OTHER_LABELS, pod=_replace(trial.pod, metadata=metadata))
     objectors = tuple(p for p in trial.info.pods.values() if p.shape.pod_terms.has_any)
-    if 0 < len(objectors) <= 3 and all(map(_stays_away, objectors)):
+    if 0 < len(objectors) <= 3 and all(leaves_its_node(pod.pod) for pod in objectors):
         names = ", ".join(pod.key for pod in objectors)
         yield trial.without(objectors, f"{names} left {trial.node.name}")
 

@@ -26,6 +26,7 @@ from bayplan.explain.claims.pods import IF, NothingHelps, TooLarge, Without, Wou
 from bayplan.explain.claims.wording import sentence
 from bayplan.explain.device_report import device_report
 from bayplan.explain.model import Changes, Suggestion
+from bayplan.explain.suggestions.attempts import Tried, try_edits
 from bayplan.explain.suggestions.commands import commands_for
 from bayplan.explain.suggestions.device_changes import device_trials
 from bayplan.explain.suggestions.object_changes import has_companions, object_changes
@@ -41,7 +42,7 @@ from bayplan.explain.suggestions.remedies import (
 )
 from bayplan.explain.whatif.cluster_copy import ClusterCopy
 from bayplan.explain.whatif.edits import apply_edits, merge_patch
-from bayplan.explain.whatif.placing import Placed, Placing, held_back_by
+from bayplan.explain.whatif.placing import held_back_by
 from bayplan.explain.whatif.templates import document_of, templates, twin_of
 from bayplan.framework.diagnosis import Remedy
 from bayplan.framework.plugin import Plugin
@@ -50,7 +51,7 @@ from bayplan.loop.decide import Decider, Decision, decide
 from bayplan.loop.recorder import refused_nodes
 from bayplan.observe.time_slices import Work
 
-__all__ = ["find_changes", "profile_of", "suggestion_of", "try_edits"]
+__all__ = ["find_changes", "profile_of", "suggestion_of"]
 
 _MOST_TRIALS = 80
 _MOST_SUGGESTIONS = 8
@@ -82,7 +83,7 @@ def _found_changes(copy: ClusterCopy, pod: Pod) -> Work[Changes]:
         changes.suggestions = yield from search.without_gates(gate.message)
         return changes
     tried = yield from try_edits(copy, pod.key, ())
-    if tried is not None and tried.node:
+    if tried is not None and tried.fits:
         changes.schedulable = True
         return changes
     decision = search.decide(pod)
@@ -111,10 +112,11 @@ def _under_our_names(copy: ClusterCopy, pod: Pod) -> Work[list[Suggestion]]:
         edit = Edit(kind="patchPod", name=pod.key, patch=merge_patch(pod, ours))
         what = f"the pod named the scheduler `{name}`"
         tried = yield from try_edits(copy, pod.key, [edit])
-        if tried is not None and tried.node:
-            found.append(WouldFit(pod=pod.key, what=what, edits=(edit,), node=tried.node, nodes=tried.feasible))
+        if tried is not None and tried.fits:
+            node, nodes = tried.placed.node, tried.placed.feasible
+            found.append(WouldFit(pod=pod.key, what=what, edits=(edit,), node=node, nodes=nodes))
         elif tried is not None:
-            reasons.append(f"if {what}: {tried.message}")
+            reasons.append(f"if {what}: {tried.placed.message}")
     if not found:
         found = [NothingHelps(pod=pod.key, reason=reasons[0] if reasons else "no scheduler that runs here takes it")]
     return [suggestion_of(claim) for claim in found]
@@ -130,42 +132,24 @@ def suggestion_of(claim: IF) -> Suggestion:
     return Suggestion(sentence=sentence(claim), nodes=nodes, claim=claim)
 
 
-def _in_the_way(search: _Search, decision: Decision, tried: Placed | None) -> str:
+def _in_the_way(search: _Search, decision: Decision, tried: Tried | None) -> str:
     if decision.is_scheduled:
-        return tried.message if tried is not None else "it could not be tried"
+        return tried.placed.message if tried is not None else "it could not be tried"
     plugin, reason, _ = root_cause(search.decider.framework, decision, refused_nodes(decision))
     return f"{plugin}: {reason}" if plugin else reason
 
 
-def _ahead_of(copy: ClusterCopy, pod: Pod) -> list[Pod]:
-    """Waiting pods that are tried before this one whenever both may fit, in that order."""
-    entered = copy.entered
-    # One that is not in the queue is being tried, and enters again when that has failed.
-    own = entered.get(pod.key, inf)
-    ahead = [
-        other
-        for key, other in copy.waiting.items()
-        if other.priority > pod.priority or (other.priority == pod.priority and entered.get(key, inf) < own)
-    ]
-    ours = [each for each in ahead if each.spec.scheduler_name in copy.deciders and not each.spec.scheduling_gates]
-    return sorted(ours, key=lambda other: (-other.priority, entered.get(other.key, inf)))
+def _others_in_line(copy: ClusterCopy, pod: Pod) -> tuple[list[Pod], list[Pod]]:
+    """Waiting pods that are tried before this one whenever both may fit, and those that are tried after it."""
 
+    def turn(other: Pod) -> tuple[int, float]:
+        # One that is not in the queue is being tried, and enters again when that has failed.
+        return -other.priority, copy.entered.get(other.key, inf)
 
-def try_edits(copy: ClusterCopy, key: str, edits: Sequence[Edit], *, ahead: Sequence[Pod] = ()) -> Work[Placed | None]:
-    """What becomes of a pending pod with the edits applied, after those `ahead` of it had their turn; None if the edits
-    cannot be applied. The copy is left as it was."""
-    try:
-        undo = apply_edits(copy, edits)
-    except InputError:
-        return None
-    line = [*(copy.waiting[pod.key] for pod in ahead if pod.key in copy.waiting), copy.waiting[key]]
-    placing = Placing(copy, [(pod, "pending") for pod in line], preempts=False)
-    try:
-        yield from placing.run()
-        return placing.outcome(key)
-    finally:
-        placing.undo()
-        undo()
+    others = [each for key, each in copy.waiting.items() if key != pod.key]
+    ours = [each for each in others if each.spec.scheduler_name in copy.deciders and not each.spec.scheduling_gates]
+    ours.sort(key=turn)
+    return [each for each in ours if turn(each) < turn(pod)], [each for each in ours if turn(each) >= turn(pod)]
 
 
 # Without a plugin
@@ -209,8 +193,9 @@ class _Search:
         self._copy = copy
         self._pod = pod
         self.decider: Decider = copy.trial_deciders[pod.spec.scheduler_name]
-        ahead = _ahead_of(copy, pod)
+        ahead, behind = _others_in_line(copy, pod)
         self._ahead, self._untried = ahead[:_MOST_AHEAD], len(ahead[_MOST_AHEAD:])
+        self._behind = behind[:_MOST_AHEAD]
         self._more_important = [other for other in self._ahead if other.priority > pod.priority]
         self._takes_room = False
         self._seen: set[bytes] = set()
@@ -267,7 +252,7 @@ class _Search:
                 search.close()
         another = yield from self._one_more_node(misses)
         found += [(MORE_NODES, claim) for claim in another]
-        found.sort(key=lambda entry: (entry[1].before > 0, entry[0]))
+        found.sort(key=lambda entry: (entry[1].before > 0, entry[0], len(entry[1].lost) + len(entry[1].displaced)))
         return [claim for _, claim in found][:_MOST_SUGGESTIONS]
 
     def _attempt(self, done: Sequence[str], edits: Sequence[Edit]) -> Work[WouldFit | None]:
@@ -278,25 +263,35 @@ class _Search:
         self._tried += 1
         tried = yield from try_edits(self._copy, self._pod.key, edits)
         before = 0
-        if tried is not None and tried.node and self._ahead and any(edit.kind != "patchPod" for edit in edits):
+        kinds = {edit.kind for edit in edits}
+        has_others = self._ahead or ("deletePod" in kinds and self._behind)
+        if tried is not None and tried.fits and has_others and kinds != {"patchPod"}:
             tried, before = yield from self._in_turn(edits)
-        if tried is None or not tried.node:
+        if tried is None or not tried.fits or tried.fate is None:
             return None
         self.worked += 1
-        what = " and ".join(done)
-        node, nodes = tried.node, tried.feasible
-        return WouldFit(pod=self._pod.key, what=what, edits=tuple(edits), node=node, nodes=nodes, before=before)
+        return WouldFit(
+            pod=self._pod.key,
+            what=" and ".join(done),
+            edits=tuple(edits),
+            node=tried.placed.node,
+            nodes=tried.placed.feasible,
+            before=before,
+            lost=tried.fate.lost,
+            displaced=tried.fate.displaced,
+        )
 
-    def _in_turn(self, edits: Sequence[Edit]) -> Work[tuple[Placed | None, int]]:
+    def _in_turn(self, edits: Sequence[Edit]) -> Work[tuple[Tried | None, int]]:
         """What becomes free is for those that come first; and how many of those that are as important as the pod would
         have to come after it, if none of it is left."""
         self._takes_room = True
-        tried = yield from try_edits(self._copy, self._pod.key, edits, ahead=self._ahead)
-        equals = len(self._ahead) - len(self._more_important)
-        if not equals or (tried is not None and tried.node):
+        tried = yield from try_edits(self._copy, self._pod.key, edits, ahead=self._ahead, behind=self._behind)
+        equals = self._ahead[len(self._more_important) :]
+        if not equals or (tried is not None and tried.fits):
             return tried, 0
-        tried = yield from try_edits(self._copy, self._pod.key, edits, ahead=self._more_important)
-        return tried, equals
+        later = [*equals, *self._behind]
+        tried = yield from try_edits(self._copy, self._pod.key, edits, ahead=self._more_important, behind=later)
+        return tried, len(equals)
 
     def _trials(self, decision: Decision, misses: dict[int, tuple[str, ...]]) -> Iterator[Trial]:
         """For the nodes that object least, every way to answer their objections; nodes that object more are left out.

@@ -119,6 +119,10 @@ class ClusterCopy:
         self.held = HeldOnCopy()
         self.waiting: dict[str, Pod] = {}
         """Pending pods by `namespace/name`."""
+        self.remade: dict[str, None] = {}
+        """Those of them that controllers make again because they were deleted on the copy, in that order."""
+        self.lost: dict[str, None] = {}
+        """Pods that were deleted on the copy and that nobody makes again."""
         self.entered: Mapping[str, float] = {}
         """By the same name, when they entered the queue, as far as that is known."""
         self.generation = 0

@@ -22,6 +22,7 @@ from bayplan.app.frameworks import watched_resources
 from bayplan.explain.claims.base import Edit, JsonObject
 from bayplan.explain.whatif.cluster_copy import ClusterCopy
 from bayplan.explain.whatif.raw_objects import complete_objects
+from bayplan.explain.whatif.remaking import is_lost, is_made_again, is_of_kubelet, made_again
 from bayplan.framework.resources import resource_info
 
 __all__ = ["Undo", "apply_edits", "kind_of", "merge_patch", "patched", "read_object"]
@@ -74,12 +75,24 @@ def _delete_pod(copy: ClusterCopy, edit: Edit) -> Undo:
     info = next((each for each in copy.cache.pods() if each.key == edit.name), None)
     if info is None:
         raise InputError(f"no running pod `{edit.name}`")
+    pod, node = info.pod, info.node_name
+    if is_of_kubelet(pod):
+        raise InputError(f"deleting `{pod.key}` changes nothing: the kubelet of {node} runs it from a file")
     copy.cache.remove_pod(info.uid)
-    reserve_again = copy.release_claims(info.pod)
+    reserve_again = copy.release_claims(pod)
+    if is_made_again(pod):
+        copy.waiting[pod.key] = made_again(pod, node)
+        copy.remade[pod.key] = None
+        copy.cache.note_pod(None, copy.waiting[pod.key])
+    elif is_lost(pod):
+        copy.lost[pod.key] = None
 
     def undo() -> None:
+        if pod.key in copy.remade:
+            del copy.waiting[pod.key], copy.remade[pod.key]
+        copy.lost.pop(pod.key, None)
         reserve_again()
-        copy.cache.assume(info, info.node_name)
+        copy.cache.assume(info, node)
 
     return undo
 

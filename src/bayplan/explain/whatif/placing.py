@@ -23,6 +23,7 @@ from bayplan.cluster.pod_info import PodInfo, parse_time
 from bayplan.explain.claims.phrases import stopped
 from bayplan.explain.device_report import device_report, lacking_cause
 from bayplan.explain.whatif.cluster_copy import ClusterCopy
+from bayplan.explain.whatif.remaking import leaves_its_node, made_again
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
@@ -34,10 +35,8 @@ from bayplan.loop.recorder import preemption_of
 from bayplan.preemption.budgets import Budgets
 from bayplan.queue.heap import in_order
 
-__all__ = ["BOUND_TO_NODE", "Evicted", "Placed", "Placing", "created", "held_back_by", "queue_order"]
+__all__ = ["Evicted", "Placed", "Placing", "created", "held_back_by", "queue_order"]
 
-BOUND_TO_NODE = ("DaemonSet", "Node")
-"""Kinds of controllers whose pods come back to their node, or to none."""
 _MOST_REMADE = 10_000
 _MOST_REPORTED = 20
 
@@ -48,7 +47,7 @@ class Placed:
 
     pod: str
     origin: str
-    """pending, added, evicted, or the node that the pod was drained from"""
+    """pending, added, evicted, deleted, or the node that the pod was drained from"""
     node: str = ""
     total: int = 0
     feasible: int = 0
@@ -225,11 +224,12 @@ class Placing:
         self._use_up_budgets(victims)
         for victim in victims:
             self._remove(victim)
-            controller = victim.controller
-            is_remade = controller is not None and controller.kind not in BOUND_TO_NODE
+            # Those of DaemonSets and of kubelets come back to their node, or to none.
+            is_remade = victim.controller is not None and leaves_its_node(victim.pod)
             if is_remade and len(self.evicted) <= _MOST_REMADE:
-                self.line.append((_unplaced(victim.pod), "evicted"))
-                self._copy.cache.note_pod(None, _unplaced(victim.pod))
+                successor = made_again(victim.pod, victim.node_name)
+                self.line.append((successor, "evicted"))
+                self._copy.cache.note_pod(None, successor)
         self._settle_held()
 
     def _remove(self, victim: PodInfo) -> None:
@@ -363,7 +363,3 @@ def created(pod: Pod) -> float:
     """Pods without a time of creation came together, before all others."""
     text = pod.metadata.creation_timestamp
     return parse_time(text) if text else 0.0
-
-
-def _unplaced(pod: Pod) -> Pod:
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Annotated
 
 import msgspec
@@ -18,18 +19,18 @@ from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
 from bayplan.api.tolerations import with_cordon
 from bayplan.api.workload import PodDisruptionBudget
-from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import ResolvedProfile, resolve_profiles
 from bayplan.explain.claims.base import Edit, JsonObject
-from bayplan.explain.claims.phrases import counted
+from bayplan.explain.claims.phrases import counted, listed
 from bayplan.explain.claims.pods import Played
 from bayplan.explain.claims.wording import sentence
 from bayplan.explain.model import EvictedPod, Placement, WhatIf
 from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.whatif.edits import apply_edits, read_object
-from bayplan.explain.whatif.placing import BOUND_TO_NODE, Placed, Placing, created, queue_order
+from bayplan.explain.whatif.placing import Placed, Placing, created, queue_order
+from bayplan.explain.whatif.remaking import is_lost, leaves_its_node, made_again
 from bayplan.explain.whatif.templates import twins_of
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
@@ -43,6 +44,8 @@ _MOST_ADDED = 10_000
 _MOST_EDITS = 1_000
 _MOST_TOLD = 2_000
 _MOST_BUDGETS = 3
+_NEW = inf
+"""Since when pods wait that the scenario makes."""
 Count = Annotated[int, msgspec.Meta(ge=1, le=_MOST_ADDED)]
 
 
@@ -65,7 +68,8 @@ class Scenario(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fiel
     edits: Annotated[list[Edit], msgspec.Meta(max_length=_MOST_EDITS)] = []
     add_nodes: list[AddedNodes] = []
     drain: list[str] = []
-    """Nodes that are cordoned and whose pods look for other places; those of DaemonSets and of kubelets end there."""
+    """Nodes that are cordoned and whose pods look for other places; those of DaemonSets and of kubelets end there.
+    Pods that no controller makes again are counted as if somebody did, which the note says."""
     add_pods: list[AddedPods] = []
     weights: dict[str, int] = {}
     disable: list[str] = []
@@ -95,7 +99,7 @@ def play(
         for edit in scenario.edits:
             apply_edits(copy, [edit])
             yield
-        note = _held_up(copy, scenario.drain)
+        note = " ".join(filter(None, (_held_up(copy, scenario.drain), _unmanaged(copy, scenario.drain))))
         waiting = yield from _waiting(copy, scenario)
     except (InputError, ConfigError) as error:
         raise ScenarioError(" ".join(str(error).split())) from error
@@ -142,29 +146,31 @@ def _add_nodes(copy: ClusterCopy, scenario: Scenario) -> Work[None]:
 
 
 def _waiting(copy: ClusterCopy, scenario: Scenario) -> Work[list[tuple[Pod, str]]]:
-    """(pod, origin), in the order of the queue."""
-    waiting = [(pod, "pending") for pod in copy.waiting.values()] if scenario.pending else []
+    """(pod, origin), in the order of the queue. Pods that are made now come after those that wait."""
+    there = [pod for key, pod in copy.waiting.items() if key not in copy.remade]
+    waiting = [(pod, "pending", created(pod)) for pod in there] if scenario.pending else []
+    waiting += [(copy.waiting[key], "deleted", _NEW) for key in copy.remade]
     for name in scenario.drain:
-        waiting += _drained(copy, name)
+        waiting += [(pod, name, _NEW) for pod in _drained(copy, name)]
         yield
     for pod in _added(scenario.add_pods):
         copy.add_waiting(pod)
-        waiting.append((pod, "added"))
+        waiting.append((pod, "added", _NEW))
         yield
     if not waiting:
         return []
     queued = []
-    for pod, _ in waiting:
-        queued.append(QueuedPod(copy.info(pod), created(pod)))
+    for pod, _, since in waiting:
+        queued.append(QueuedPod(copy.info(pod), since))
         yield
     framework = next(iter(copy.deciders.values())).framework
-    return [waiting[place] for place in queue_order(framework, queued)]
+    return [waiting[place][:2] for place in queue_order(framework, queued)]
 
 
 def _held_up(copy: ClusterCopy, drained: Sequence[str]) -> str:
     """The disruption budgets that a drain would wait for: nothing waits in the answer."""
     nodes = [info for name in drained if (info := copy.cache.cluster.node(name)) is not None]
-    leaving = [pod for node in nodes for pod in node.pods.values() if _finds_another_place(pod)]
+    leaving = [pod for node in nodes for pod in node.pods.values() if leaves_its_node(pod.pod)]
     told = []
     for budget in copy.cache.cluster.objects.list(PodDisruptionBudget) if leaving else ():
         covering, allowed = Budgets([budget]), budget.status.disruptions_allowed
@@ -175,11 +181,18 @@ def _held_up(copy: ClusterCopy, drained: Sequence[str]) -> str:
     return f"A drain would wait for disruption budgets: {', '.join(told[:_MOST_BUDGETS])}{more}." if told else ""
 
 
-def _finds_another_place(pod: PodInfo) -> bool:
-    return not pod.is_terminating and (pod.controller is None or pod.controller.kind not in BOUND_TO_NODE)
+def _unmanaged(copy: ClusterCopy, drained: Sequence[str]) -> str:
+    """The pods that nobody makes again, of those that are deleted and of those that a drain would delete."""
+    nodes = [info for name in drained if (info := copy.cache.cluster.node(name)) is not None]
+    moved = [pod.key for node in nodes for pod in node.pods.values() if is_lost(pod.pod)]
+    told = [f"Nobody makes {listed(list(copy.lost), 'pods')} again."] if copy.lost else []
+    if moved:
+        names = listed(moved, "pods")
+        told.append(f"A drain would delete {names}, which nobody makes again: counted as if somebody did.")
+    return " ".join(told)
 
 
-def _drained(copy: ClusterCopy, name: str) -> Iterable[tuple[Pod, str]]:
+def _drained(copy: ClusterCopy, name: str) -> list[Pod]:
     info = copy.cache.cluster.node(name)
     if info is None:
         raise ScenarioError(f"drain: no node `{name}`")
@@ -188,14 +201,11 @@ def _drained(copy: ClusterCopy, name: str) -> Iterable[tuple[Pod, str]]:
     for pod in pods:
         copy.cache.remove_pod(pod.uid)
         copy.release_claims(pod.pod)
-    free = [_unplaced(pod.pod) for pod in pods if _finds_another_place(pod)]
+    leaving = sorted((pod.pod for pod in pods if leaves_its_node(pod.pod)), key=created)
+    free = [made_again(pod, name) for pod in leaving]
     for waiting in free:
         copy.cache.note_pod(None, waiting)
-    return [(waiting, name) for waiting in free]
-
-
-def _unplaced(pod: Pod) -> Pod:
-    return msgspec.structs.replace(pod, spec=msgspec.structs.replace(pod.spec, node_name=""))
+    return free
 
 
 def _added(groups: Sequence[AddedPods]) -> Iterable[Pod]:

@@ -13,9 +13,10 @@ from bayplan.api.pod import Pod
 from bayplan.api.workload import PodDisruptionBudget
 from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
+from bayplan.explain.claims.base import Edit
 from bayplan.explain.model import WhatIf
 from bayplan.explain.whatif.cluster_copy import ClusterObjects
-from bayplan.explain.whatif.scenario import AddedPods, Scenario, play
+from bayplan.explain.whatif.scenario import AddedPods, Scenario, ScenarioError, play
 from bayplan.observe.time_slices import at_once
 from bayplan.plugins.intree import default_registry
 from bayplan.testing import node, pod
@@ -142,8 +143,68 @@ def test_budgets_that_a_drain_would_wait_for_are_named(allowed: int, note: str) 
         "spec": {"selector": {"matchLabels": {"app": "web"}}},
         "status": {"disruptionsAllowed": allowed},
     }
-    web = [(pod(f"web-{number}", cpu="1", labels={"app": "web"}), "n0") for number in range(2)]
+    web = [(owned(pod(f"web-{number}", cpu="1", labels={"app": "web"})), "n0") for number in range(2)]
     budgets = [msgspec.convert(budget, PodDisruptionBudget)]
     answer = played(placed=web, waiting=[], nodes=2, scenario=Scenario(drain=["n0"]), others=budgets)
 
     assert (answer.placed_count, answer.note) == (2, note)
+
+
+def deleting(*names: str) -> Scenario:
+    return Scenario(edits=[Edit(kind="deletePod", name=f"default/{name}") for name in names])
+
+
+@pytest.mark.parametrize(
+    ("priority", "went"),
+    [(0, {"default/waits": "n0", "default/web": ""}), (10, {"default/web": "n0", "default/waits": ""})],
+)
+def test_a_deleted_pod_is_made_again_and_waits_behind_those_as_important(priority: int, went: dict[str, str]) -> None:
+    web = owned(pod("web", cpu="2", priority=priority))
+    answer = played(placed=[(web, "n0")], waiting=[pod("waits", cpu="2")], scenario=deleting("web"))
+
+    assert answer.claim is not None and answer.claim.went == went
+    assert [each.origin for each in (*answer.placed, *answer.pending) if each.pod == "default/web"] == ["deleted"]
+    assert answer.note == ""
+
+
+def test_a_deleted_pod_that_nobody_makes_again_is_named() -> None:
+    answer = played(placed=[(pod("lone", cpu="2"), "n0")], waiting=[pod("waits", cpu="2")], scenario=deleting("lone"))
+
+    assert answer.verdict == "The pod would be placed, on 1 node."
+    assert answer.note == "Nobody makes default/lone again."
+
+
+def test_a_deleted_pod_of_a_daemon_set_comes_back_to_its_node() -> None:
+    """Its room on the other node is of no use to it."""
+    agent = owned(pod("agent", cpu="2"), "DaemonSet")
+    answer = played(placed=[(agent, "n0")], waiting=[pod("waits", cpu="1")], nodes=2, scenario=deleting("agent"))
+
+    assert answer.claim is not None
+    assert answer.claim.went == {"default/waits": "n0", "default/agent": ""}
+
+
+def test_a_pod_that_its_kubelet_runs_on_cannot_be_deleted() -> None:
+    static = owned(pod("static"), "Node")
+    with pytest.raises(ScenarioError, match="deleting `default/static` changes nothing: the kubelet of n0 runs it"):
+        played(placed=[(static, "n0")], waiting=[], scenario=deleting("static"))
+
+
+def test_a_drain_names_the_pods_that_it_would_delete_for_good() -> None:
+    placed = [(pod("lone", cpu="1"), "n0"), (owned(pod("web", cpu="1")), "n0")]
+    answer = played(placed=placed, waiting=[], nodes=2, scenario=Scenario(drain=["n0"]))
+
+    assert answer.note == "A drain would delete default/lone, which nobody makes again: counted as if somebody did."
+
+
+def test_pods_that_a_scenario_makes_come_after_those_that_wait() -> None:
+    """Their creation is now, whatever their documents say."""
+    waits = pod("waits", cpu="2")
+    waits.metadata.creation_timestamp = "2026-01-01T00:00:00Z"
+    added: dict[str, Any] = {"metadata": {"name": "added"}, "spec": {"containers": [{"name": "a", "image": "a"}]}}
+    added["spec"]["containers"][0]["resources"] = {"requests": {"cpu": "2"}}
+    answer = played(placed=[], waiting=[waits], scenario=Scenario(add_pods=[AddedPods(pod=added)]))
+
+    assert [(each.pod, each.node) for each in (*answer.placed, *answer.pending)] == [
+        ("default/waits", "n0"),
+        ("default/added", ""),
+    ]

@@ -1,0 +1,156 @@
+"""Suggestions that delete pods count those that controllers make again, and name those that nobody makes again."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+import pytest
+
+from bayplan.api.meta import OwnerReference
+from bayplan.api.pod import Pod
+from bayplan.explain.claims.pods import Frees, WouldFit
+from bayplan.explain.model import Suggestion
+from bayplan.explain.pending import find_best_change
+from bayplan.explain.suggestions.search import find_changes
+from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
+from bayplan.observe.time_slices import at_once
+from bayplan.testing import Harness, node, pod
+
+
+def of(kind: str) -> OwnerReference:
+    return OwnerReference(kind=kind, name="owner", uid="owner", api_version="apps/v1", controller=True)
+
+
+def web(name: str = "web", *, cpu: Any = 2, kind: str = "ReplicaSet", on: str = "n1", **more: Any) -> Pod:
+    return pod(name, cpu=cpu, node=on, owner=of(kind), **more)
+
+
+def copied(nodes: Sequence[Any], running: Sequence[Pod], *waiting: Pod) -> ClusterCopy:
+    harness = Harness()
+    objects = ClusterObjects(
+        nodes=nodes,
+        placed=[(each, each.spec.node_name) for each in running],
+        others=[],
+        waiting=waiting,
+        entered={each.key: float(place) for place, each in enumerate(waiting)},
+    )
+    return at_once(ClusterCopy.build(objects, harness.profiles, harness.registry))
+
+
+def deleting(copy: ClusterCopy, key: str = "default/subject") -> list[Suggestion]:
+    found = at_once(find_changes(copy, copy.waiting[key])).suggestions
+    return [each for each in found if any(edit.kind == "deletePod" for edit in each.edits)]
+
+
+def said(copy: ClusterCopy, key: str = "default/subject") -> list[str]:
+    return [each.sentence for each in deleting(copy, key)]
+
+
+def test_a_pod_that_is_made_again_elsewhere_leaves_its_room() -> None:
+    copy = copied([node("n1", cpu=2), node("n2", cpu=1)], [web(cpu=1)], pod("subject", cpu=2))
+
+    assert said(copy) == ["It would fit on n1 if default/web left n1."]
+
+
+def test_a_pod_that_is_made_again_and_finds_no_node_is_said_to_wait() -> None:
+    copy = copied([node("n1", cpu=2)], [web()], pod("subject", cpu=2))
+
+    assert said(copy) == [
+        "It would fit on n1 if default/web left n1; default/web would be made again and find no node."
+    ]
+
+
+@pytest.mark.parametrize("kind", ["ReplicaSet", "StatefulSet", "Job", "ReplicationController", "Workflow"])
+def test_a_more_important_pod_that_is_made_again_takes_its_room_back(kind: str) -> None:
+    copy = copied([node("n1", cpu=2)], [web(kind=kind, priority=10)], pod("subject", cpu=2))
+
+    assert said(copy) == []
+
+
+def test_a_more_important_pod_that_finds_another_place_takes_no_room_back() -> None:
+    copy = copied([node("n1", cpu=2), node("n2", cpu=1)], [web(cpu=1, priority=10)], pod("subject", cpu=2))
+
+    # It could go to either node, and leaves the larger one only if the scheduler prefers the other.
+    assert all("left n1" in each for each in said(copy))
+
+
+def test_pods_that_nobody_makes_again_are_named() -> None:
+    running = [pod("lone", cpu=1, node="n1"), web(cpu=1)]
+    copy = copied([node("n1", cpu=2), node("n2", cpu=1)], running, pod("subject", cpu=2))
+
+    assert said(copy) == [
+        "It would fit on n1 if default/web, default/lone left n1; that deletes default/lone, which nobody makes again."
+    ]
+
+
+def test_pods_that_come_back_to_their_node_are_not_deleted() -> None:
+    mirror = pod("mirror", cpu=2, node="n1", annotations={"kubernetes.io/config.mirror": "hash"})
+    for running in (web(kind="DaemonSet"), web(kind="Node"), mirror):
+        assert said(copied([node("n1", cpu=2)], [running], pod("subject", cpu=2))) == []
+
+
+def test_pods_that_end_already_are_not_deleted_once_more() -> None:
+    ending = web()
+    ending.metadata.deletion_timestamp = "2026-01-01T00:00:00Z"
+
+    assert said(copied([node("n1", cpu=2)], [ending], pod("subject", cpu=2))) == []
+
+
+def test_pods_that_are_made_again_and_preempt_others_are_not_deleted() -> None:
+    """The room that they take is not free, and who would lose it was not asked."""
+    running = [web(priority=10), pod("low", cpu=2, node="n2", labels={"app": "low"})]
+    subject = pod(
+        "subject", cpu=2, priority=10, preemption_policy="Never", node_selector={"kubernetes.io/hostname": "n1"}
+    )
+    copy = copied([node("n1", cpu=2), node("n2", cpu=2)], running, subject)
+
+    assert said(copy) == []
+
+
+def test_pods_of_other_schedulers_are_not_deleted_if_they_are_made_again() -> None:
+    """Where they go is not known."""
+    copy = copied([node("n1", cpu=2)], [web(scheduler="theirs")], pod("subject", cpu=2))
+
+    assert said(copy) == []
+
+
+def test_pods_that_wait_longer_come_before_those_that_are_made_again() -> None:
+    """The place on n2 is for the one that waits already."""
+    nodes = [node("n1", cpu=2), node("n2", cpu=1, unschedulable=True)]
+    other = pod("other", cpu=1, node_selector={"kubernetes.io/hostname": "n1"})
+    copy = copied(nodes, [web()], pod("subject", cpu=1), other)
+
+    assert said(copy)[0] == (
+        "It would fit on n1 if default/web left n1; default/web would be made again and find no node."
+    )
+
+
+def test_a_change_frees_no_pods_if_as_many_have_to_wait_instead() -> None:
+    copy = copied([node("n1", cpu=2)], [web()], pod("subject", cpu="1500m"))
+    best, _ = at_once(find_best_change(copy, {"room": ["default/subject"]}, total=1))
+
+    assert best is None or all(edit.kind != "deletePod" for edit in best.edits)
+
+
+def test_a_change_that_frees_more_pods_than_it_displaces_says_both() -> None:
+    copy = copied([node("n1", cpu=2)], [web()], *(pod(f"small-{number}", cpu=1) for number in range(2)))
+    claims = [each.claim for each in deleting(copy, "default/small-0")]
+    assert isinstance(claims[0], WouldFit) and claims[0].displaced == ("default/web",)
+
+    best, count = at_once(find_best_change(copy, {"room": ["default/small-0", "default/small-1"]}, total=2))
+
+    assert best is not None and isinstance(best.claim, Frees)
+    if any(edit.kind == "deletePod" for edit in best.edits):
+        assert count == 2 and best.claim.displaced == ("default/web",)
+        assert best.sentence.endswith("left n1; default/web would be made again and find no node.")
+
+
+def test_trying_leaves_the_copy_as_it_was() -> None:
+    copy = copied([node("n1", cpu=2)], [web()], pod("subject", cpu=2))
+    first = deleting(copy)
+
+    assert deleting(copy) == first
+    assert (set(copy.waiting), copy.remade, copy.lost) == ({"default/subject"}, {}, {})
+    assert [msgspec.to_builtins(each.pod)["metadata"]["name"] for each in copy.cache.pods()] == ["web"]
