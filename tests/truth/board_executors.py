@@ -9,6 +9,7 @@ from bayplan.explain.claims import pods as c
 from bayplan.loop.points import EXTENDER
 from tests.truth.documents import SUBJECT, JsonObject
 from tests.truth.experiments import key_of
+from tests.truth.owned_cases import is_lasting
 from tests.truth.world import World, all_hold, evaluated
 
 __all__ = ["BOARD_EXECUTORS"]
@@ -110,7 +111,8 @@ async def _played(world: World, claim: c.Played) -> str:
     """The subject's node is drained: the pods that were there are scheduled again, in the order of the what-if."""
     home = world.base.nodes.get(SUBJECT, "")
     order = list(claim.went)
-    there = sorted(key for key, node in world.base.nodes.items() if node == home)
+    lasting = {key_of(pod) for pod in world.case.pods if is_lasting(pod)}
+    there = sorted(key for key, node in world.base.nodes.items() if node == home and key not in lasting)
     drained = tuple(sorted(there, key=lambda key: order.index(key) if key in order else len(order)))
     after = await world.again(drain=home, drained=drained)
     ended = {key: after.nodes.get(key, "") for key in drained}

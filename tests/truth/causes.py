@@ -10,6 +10,7 @@ from bayplan.explain.claims.base import Edit
 from tests.truth.community_cases import COMMUNITY_CAUSES
 from tests.truth.device_cases import DEVICE_CAUSES
 from tests.truth.documents import SUBJECT, Case, new_case, pod
+from tests.truth.owned_cases import OWNED_CAUSES
 from tests.truth.preemption_cases import PREEMPTION_CAUSES
 from tests.truth.rule_cases import RULE_CAUSES
 from tests.truth.volume_cases import VOLUME_CAUSES
@@ -399,4 +400,5 @@ CAUSES: dict[str, Callable[[random.Random, Case], None]] = {
     **DEVICE_CAUSES,
     **RULE_CAUSES,
     **COMMUNITY_CAUSES,
+    **OWNED_CAUSES,
 }

@@ -17,6 +17,8 @@ from bayplan.api.devices import ResourceClaim
 from bayplan.api.patches import merge_patch
 from bayplan.api.pod import Pod
 from bayplan.api.workload import PodDisruptionBudget
+from bayplan.apiserver.simulation.controllers.daemonsets import DaemonSets
+from bayplan.apiserver.simulation.controllers.replicas import ReplicaSets
 from bayplan.app.garbage_collection import GarbageCollection
 from bayplan.app.settings import Settings
 from bayplan.cluster.axes import Rows
@@ -36,6 +38,7 @@ from bayplan.sim.local import LocalCluster, LocalOptions
 from tests.patching import merged
 from tests.truth.configurations import definitions_for, loaded, settings_with
 from tests.truth.documents import SUBJECT, Case, JsonObject, budget_status
+from tests.truth.owned_cases import is_made_again
 from tests.unit.explain.schema_check import problems
 from tests.unit.loop.extender_server import ExtenderServer, serving
 
@@ -49,6 +52,8 @@ class Change(msgspec.Struct, frozen=True, kw_only=True):
     """What is done to a case before it is started."""
 
     edits: tuple[Edit, ...] = ()
+    gone: tuple[str, ...] = ()
+    """Pods that are not there any more."""
     drain: str = ""
     drained: tuple[str, ...] = (SUBJECT,)
     """The pods that have to leave the drained node, in the order in which they come again."""
@@ -269,6 +274,7 @@ def _changed_settings(settings: Settings, change: Change) -> Settings:
 def changed(case: Case, change: Change) -> Case:
     """The case as its author would have written it after the change."""
     case = copy.deepcopy(case)
+    case.pods[:] = [pod for pod in case.pods if key_of(pod) not in change.gone]
     for edit in change.edits:
         _EDITS[edit.kind](case, edit)
     if change.drain:
@@ -336,7 +342,13 @@ def _patch_object(case: Case, edit: Edit) -> None:
 
 
 def _delete_pod(case: Case, edit: Edit) -> None:
+    """Its controller makes it again: it waits, and came last."""
+    deleted = [pod for pod in case.pods if key_of(pod) == edit.name]
     case.pods[:] = [pod for pod in case.pods if key_of(pod) != edit.name]
+    for pod in filter(is_made_again, deleted):
+        pod["spec"].pop("nodeName", None)
+        pod.pop("status", None)
+        case.pods.append(pod)
 
 
 def _patch_claim(case: Case, edit: Edit) -> None:
@@ -379,6 +391,15 @@ async def _uncollected() -> AsyncIterator[None]:
 
 
 @asynccontextmanager
+async def _no_other_controllers() -> AsyncIterator[None]:
+    """The experiments do the work of those that own pods: with pods of known names, created in a known order."""
+    kinds = (ReplicaSets, DaemonSets)
+    replicas, daemons = (patch.object(kind, "reconcile", return_value=None) for kind in kinds)
+    with replicas, daemons:
+        yield
+
+
+@asynccontextmanager
 async def running(
     case: Case, change: Change | None = None, ask_early: Callable[[Running], None] | None = None
 ) -> AsyncIterator[Running]:
@@ -386,6 +407,7 @@ async def running(
     change = change or Change()
     case = changed(case, change)
     async with (
+        _no_other_controllers(),
         _extended(case, change) as settings,
         _running(case, _changed_settings(settings, change), ask_early) as found,
     ):

@@ -134,7 +134,8 @@ def _evaluated(case: Case) -> Iterator[c.Claim]:
         return
     with TemporaryDirectory() as folder:
         path = Path(folder) / "cluster.json"
-        path.write_bytes(msgspec.json.encode({"kind": "List", "items": [*case.nodes, *case.objects, *case.pods]}))
+        objects = [item for item in case.objects if item["kind"] != "DaemonSet"]  # refused: its pods are what counts
+        path.write_bytes(msgspec.json.encode({"kind": "List", "items": [*case.nodes, *objects, *case.pods]}))
         config = Path(folder) / "config.yaml"
         config.write_text(PATIENT)
         yield from (each.claim for each in evaluate_files([str(path)], [SUBJECT], config=str(config)))

@@ -11,6 +11,7 @@ from bayplan.explain.claims.base import Edit
 from tests.truth.amounts import amount_of, asked_in_words, largest_in_words, requested
 from tests.truth.documents import SUBJECT, JsonObject
 from tests.truth.experiments import Outcome, key_of
+from tests.truth.owned_cases import is_lasting
 from tests.truth.world import World, all_hold, evaluated
 
 __all__ = ["SUPPOSITIONS"]
@@ -28,8 +29,10 @@ async def _would_fit(world: World, claim: c.WouldFit) -> str:
     node, record = after.nodes.get(claim.pod, ""), after.record
     if not node or record is None:
         return f"it stays pending: {record.message if record is not None else ''}"
-    told = _told(world, claim.what, claim.edits) or all_hold(
-        (sorted(claim.victims) == sorted(_left(world, claim.edits, after)), "other victims")
+    told = (
+        _told(world, claim.what, claim.edits)
+        or _fates(world, claim, after)
+        or all_hold((sorted(claim.victims) == sorted(_left(world, claim.edits, after)), "other victims"))
     )
     if not claim.node:
         # A group finds places in an order of its own: it runs, and no node or number is claimed.
@@ -50,6 +53,19 @@ async def _others_come_first(world: World, claim: c.WouldFit) -> str:
 
 def _in_front(world: World) -> tuple[str, ...]:
     return SUBJECT, *(key for key in world.base.line if key != SUBJECT)
+
+
+def _fates(world: World, claim: c.WouldFit | c.Frees, after: Outcome) -> str:
+    """Whether the pods that are deleted come to what is said."""
+    deleted = [edit.name for edit in claim.edits if edit.kind == "deletePod"]
+    lost = [key for key in deleted if key not in after.nodes]
+    waiting = [key for key in deleted if after.nodes.get(key) == ""]
+    lasting = [key_of(pod) for pod in world.case.pods if key_of(pod) in deleted and is_lasting(pod)]
+    return all_hold(
+        (sorted(claim.lost) == sorted(lost), f"{lost} are lost"),
+        (sorted(claim.displaced) == sorted(waiting), f"{waiting} are made again and wait"),
+        (not lasting, f"{lasting} come back to their nodes"),
+    )
 
 
 def _left(world: World, edits: Sequence[Edit], after: Outcome) -> list[str]:
@@ -171,7 +187,8 @@ async def _frees(world: World, claim: c.Frees) -> str:
     after = await world.again(edits=claim.edits)
     waiting = [key for key, node in world.base.nodes.items() if not node]
     freed = sum(1 for key in waiting if after.nodes.get(key))
-    return _told(world, claim.what, claim.edits) or all_hold(
+    told = _told(world, claim.what, claim.edits) or _fates(world, claim, after)
+    return told or all_hold(
         (freed == claim.count if not claim.is_limited else freed >= claim.count, f"{freed} find a node"),
         (claim.of == len(waiting), f"{len(waiting)} wait"),
     )

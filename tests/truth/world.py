@@ -46,15 +46,17 @@ class World:
         """The subject, or some pods, scheduled anew beside those that wait, with everything else where it came to be:
         what a user sees who does something about a cluster that he has asked about."""
         nodes = self.base.nodes
-        others = tuple((pod, node) for pod, node in sorted(nodes.items()) if node and pod not in drained)
+        deleted = {edit.name for edit in edits if edit.kind == "deletePod"}
+        moved = {*drained, *deleted}
+        others = tuple((pod, node) for pod, node in sorted(nodes.items()) if node and pod not in moved)
         changes |= {"drained": tuple(drained)} if tuple(drained) != (SUBJECT,) else {}
-        gone = tuple(Edit(kind="deletePod", name=key_of(pod)) for pod in self.case.pods if key_of(pod) not in nodes)
+        gone = tuple(key for pod in self.case.pods if (key := key_of(pod)) not in nodes)
         waiting = [key_of(pod) for pod in self.case.pods if nodes.get(key_of(pod)) == ""]
         in_line = [key for key in self.base.line if key in waiting]
         changes = {"nominated": self.base.nominations, **changes}
         if in_line != [key for key in waiting if key in in_line]:
             changes = {"line": tuple(in_line), **changes}
-        return await self.after(Change(edits=(*gone, *edits), placed=others, **changes))
+        return await self.after(Change(edits=tuple(edits), gone=gone, placed=others, **changes))
 
     def ahead_of(self, pod: str) -> list[str]:
         """Pods as important that wait and have their turns first."""
@@ -114,7 +116,8 @@ def evaluated(
     if little:
         container = {**asked["spec"]["containers"][0], "resources": {"requests": {"cpu": "1m"}}}
         asked = {**asked, "spec": {**asked["spec"], "containers": [container], "initContainers": [], "overhead": {}}}
-    objects = [item for item in case.objects if item["kind"] != "RuntimeClass"]  # admission alone reads it
+    # Admission alone reads the one, controllers alone the other.
+    objects = [item for item in case.objects if item["kind"] not in ("RuntimeClass", "DaemonSet")]
     result = evaluate_case({"objects": [*case.nodes, *objects, *others], "pod": asked})
     assert isinstance(result, dict)  # a single pod
     return result
