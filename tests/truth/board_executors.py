@@ -7,8 +7,8 @@ from typing import Any
 
 from bayplan.explain.claims import pods as c
 from bayplan.loop.points import EXTENDER
+from tests.truth.changes import key_of
 from tests.truth.documents import SUBJECT, JsonObject
-from tests.truth.experiments import key_of
 from tests.truth.owned_cases import is_lasting
 from tests.truth.world import World, all_hold, evaluated
 

@@ -10,8 +10,8 @@ from typing import Any
 from bayplan.api.quantity import value
 from bayplan.explain.claims import devices as d
 from bayplan.explain.claims.base import Edit
+from tests.truth.changes import Change, key_of
 from tests.truth.documents import JsonObject
-from tests.truth.experiments import Change, key_of
 from tests.truth.world import World, all_hold
 
 __all__ = ["DEVICE_EXECUTORS", "unknown_names"]

@@ -17,9 +17,10 @@ from bayplan.loop.points import EXTENDER
 from bayplan.loop.record import DecisionRecord, ScoredNode
 from tests.truth.amounts import asked_in_words, largest_in_words
 from tests.truth.board_executors import BOARD_EXECUTORS
+from tests.truth.changes import Change, key_of
 from tests.truth.device_executors import DEVICE_EXECUTORS, unknown_names
 from tests.truth.documents import SUBJECT, Case, JsonObject
-from tests.truth.experiments import Change, Outcome, key_of
+from tests.truth.experiments import Outcome
 from tests.truth.suppositions import SUPPOSITIONS
 from tests.truth.world import World, all_hold, evaluated
 
@@ -257,8 +258,10 @@ async def _fits_nowhere(world: World, claim: c.FitsNowhere) -> str:
     """As the documents are evaluated, or as it was refused when it was tried."""
     refused = _refused_offline(world.case) or _refused_then(world)
     key = (claim.plugin, _sorted(claim.reason))
-    if world.case.plugin and key not in refused:
-        refused = _refused_in(world.base.result, world.case)
+    if refused.get(key) != claim.refused:
+        # Others have found a node since it was tried.
+        now = world.base.result if world.case.plugin else evaluated(world.case, nodes=world.base.nodes)
+        refused = _refused_in(now, world.case)
     said = f"{world.base.messages.get(claim.pod, '')} {world.first.message if world.first is not None else ''}"
     return all_hold(
         (not world.base.nodes.get(claim.pod), "it has a node"),

@@ -9,24 +9,27 @@ from tests.truth.documents import Case, JsonObject, pod
 
 __all__ = ["OWNED_CAUSES", "is_lasting", "is_made_again"]
 
-_LASTING = ("DaemonSet", "Node")
-"""Kinds of owners whose pods stay where they are."""
-_OWNERS = ("ReplicaSet", "ReplicaSet", "ReplicaSet", "DaemonSet", "")
+_MIRROR = "kubernetes.io/config.mirror"
+_OWNERS = ("ReplicaSet", "ReplicaSet", "ReplicaSet", "DaemonSet", "kubelet", "")
 
 
 def is_made_again(document: JsonObject) -> bool:
     owners = document["metadata"].get("ownerReferences", ())
-    return any(owner["kind"] not in _LASTING for owner in owners)
+    return any(owner["kind"] != "DaemonSet" for owner in owners)
 
 
 def is_lasting(document: JsonObject) -> bool:
-    """Whether the pod comes back to its node, or never leaves it."""
-    return bool(document["metadata"].get("ownerReferences")) and not is_made_again(document)
+    """Whether the pod comes back to its node, or never leaves it; each node of the kind has one."""
+    metadata = document["metadata"]
+    owners = metadata.get("ownerReferences", ())
+    return _MIRROR in metadata.get("annotations", {}) or any(owner["kind"] == "DaemonSet" for owner in owners)
 
 
 def _owned(case: Case, made: JsonObject, kind: str = "ReplicaSet") -> JsonObject:
     """With its owner; a pod without any for an empty kind."""
-    if kind:
+    if kind == "kubelet":
+        made["metadata"]["annotations"] = {_MIRROR: "hash"}
+    elif kind:
         name = kind.lower()
         owner = {"apiVersion": "apps/v1", "kind": kind, "name": name, "uid": f"uid-of-{name}", "controller": True}
         made["metadata"]["ownerReferences"] = [owner]
@@ -96,18 +99,19 @@ def _room_elsewhere(chance: random.Random, case: Case) -> None:
 
 
 def _deployments_in_line(chance: random.Random, case: Case) -> None:
-    """Others wait as well, before the subject and after it, some for the room that is left where nothing is deleted."""
+    """Others wait as well, before the subject and after it, some for the room that pods who are made again need."""
     _room_elsewhere(chance, case)
+    case.is_asked_early = False
     tolerations: Any = [{"key": "team", "operator": "Exists"}]
     subject = case.pods.pop()
     for place in range(chance.randint(0, 2)):
         spec = {"tolerations": tolerations} if chance.random() < 0.5 else {}
-        cpu = f"{chance.choice((400, 900, 5000))}m"
+        cpu = f"{chance.choice((950, 1200, 5000))}m"
         case.pods.append(pod(f"before-{place}", cpu=cpu, **_important(chance, most=0.3), **spec))
     case.pods.append(subject)
     for place in range(chance.randint(0, 2)):
         spec = {"tolerations": tolerations} if chance.random() < 0.5 else {}
-        cpu = f"{chance.choice((400, 900, 5000))}m"
+        cpu = f"{chance.choice((950, 1200, 5000))}m"
         case.pods.append(pod(f"later-{place}", cpu=cpu, **_important(chance, most=0.3), **spec))
 
 

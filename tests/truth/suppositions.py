@@ -9,8 +9,9 @@ from typing import Any
 from bayplan.explain.claims import pods as c
 from bayplan.explain.claims.base import Edit
 from tests.truth.amounts import amount_of, asked_in_words, largest_in_words, requested
+from tests.truth.changes import key_of
 from tests.truth.documents import SUBJECT, JsonObject
-from tests.truth.experiments import Outcome, key_of
+from tests.truth.experiments import Outcome
 from tests.truth.owned_cases import is_lasting
 from tests.truth.world import World, all_hold, evaluated
 
@@ -25,7 +26,10 @@ async def _would_fit(world: World, claim: c.WouldFit) -> str:
     others = await _others_come_first(world, claim) if claim.before else ""
     if others:
         return others
-    after = await world.again(edits=claim.edits, **({"line": _in_front(world)} if claim.before else {}))
+    if claim.before:
+        after = await world.again(edits=claim.edits, line=_in_front(world))
+    else:
+        after = await world.again(edits=claim.edits)
     node, record = after.nodes.get(claim.pod, ""), after.record
     if not node or record is None:
         return f"it stays pending: {record.message if record is not None else ''}"
@@ -123,7 +127,8 @@ async def _would_move(world: World, claim: c.WouldMove) -> str:
 
 
 async def _without(world: World, claim: c.Without) -> str:
-    after = await world.again(without_plugin=claim.plugin, nominated=())
+    # The nodes are counted for this pod alone; plugins of groups want to see the others.
+    after = await world.again(without_plugin=claim.plugin, nominated=(), alone=not world.case.plugin)
     feasible = after.record.feasible if after.record is not None else -1
     return all_hold(
         (feasible == claim.nodes, f"{feasible} nodes fit"),

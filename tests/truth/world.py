@@ -10,8 +10,9 @@ import msgspec
 from bayplan.explain.claims.base import Edit
 from bayplan.explain.offline.cases import evaluate_case
 from bayplan.loop.record import DecisionRecord
+from tests.truth.changes import Change, key_of
 from tests.truth.documents import SUBJECT, Case, JsonObject
-from tests.truth.experiments import Change, Outcome, key_of, observe
+from tests.truth.experiments import Outcome, observe
 
 __all__ = ["World", "all_hold", "evaluated"]
 
@@ -41,17 +42,19 @@ class World:
         return found
 
     async def again(
-        self, *, edits: Sequence[Edit] = (), drained: Sequence[str] = (SUBJECT,), **changes: Any
+        self, *, edits: Sequence[Edit] = (), drained: Sequence[str] = (SUBJECT,), alone: bool = False, **changes: Any
     ) -> Outcome:
         """The subject, or some pods, scheduled anew beside those that wait, with everything else where it came to be:
-        what a user sees who does something about a cluster that he has asked about."""
+        what a user sees who does something about a cluster that he has asked about. No other pod waits if the subject
+        is `alone`."""
         nodes = self.base.nodes
         deleted = {edit.name for edit in edits if edit.kind == "deletePod"}
         moved = {*drained, *deleted}
         others = tuple((pod, node) for pod, node in sorted(nodes.items()) if node and pod not in moved)
         changes |= {"drained": tuple(drained)} if tuple(drained) != (SUBJECT,) else {}
-        gone = tuple(key for pod in self.case.pods if (key := key_of(pod)) not in nodes)
-        waiting = [key_of(pod) for pod in self.case.pods if nodes.get(key_of(pod)) == ""]
+        keys = [key_of(pod) for pod in self.case.pods]
+        gone = tuple(key for key in keys if key not in nodes or (alone and not nodes[key] and key != SUBJECT))
+        waiting = [key for key in keys if nodes.get(key) == "" and key not in gone]
         in_line = [key for key in self.base.line if key in waiting]
         changes = {"nominated": self.base.nominations, **changes}
         if in_line != [key for key in waiting if key in in_line]:

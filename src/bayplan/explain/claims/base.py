@@ -39,4 +39,5 @@ class Edit(msgspec.Struct, kw_only=True, rename="camel", omit_defaults=True):
     object: JsonObject = {}
     """For `addNode`: the whole node. For `patch`, which is of any other object: its apiVersion and kind."""
     like: str = ""
-    """For `create`: an object of the kind that the new one is a copy of."""
+    """For `create`: an object of the kind that the new one is a copy of. For `addNode`: a node whose pods of DaemonSets
+    and of its kubelet run on the new one as well."""

@@ -432,12 +432,12 @@ class _Search:
         return None if claim is None else msgspec.structs.replace(claim, node="", nodes=0)
 
     def _one_more_node(self, misses: dict[int, tuple[str, ...]]) -> Work[list[WouldFit]]:
-        """One more node like one that there is, empty."""
+        """One more node like one that there is, with nothing but the pods that every such node has."""
         table = self._copy.cache.cluster.nodes
         rows = _by_objections(self._copy, self._pod, misses, most=200)
         for node in templates(table.at(row).node for row in rows if not has_companions(self._copy, table.at(row).name)):
             twin = twin_of(node, taken=table.row_of)
-            edit = Edit(kind="addNode", name=twin.name, object=document_of(twin))
+            edit = Edit(kind="addNode", name=twin.name, object=document_of(twin), like=node.name)
             claim = yield from self._attempt((f"there were one more node like {node.name}",), [edit])
             if claim is not None:
                 return [claim]

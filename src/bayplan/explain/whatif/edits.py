@@ -22,10 +22,10 @@ from bayplan.app.frameworks import watched_resources
 from bayplan.explain.claims.base import Edit, JsonObject
 from bayplan.explain.whatif.cluster_copy import ClusterCopy
 from bayplan.explain.whatif.raw_objects import complete_objects
-from bayplan.explain.whatif.remaking import is_lost, is_made_again, is_of_kubelet, made_again
+from bayplan.explain.whatif.remaking import is_lost, is_made_again, is_of_kubelet, made_again, started_on
 from bayplan.framework.resources import resource_info
 
-__all__ = ["Undo", "apply_edits", "kind_of", "merge_patch", "patched", "read_object"]
+__all__ = ["Undo", "add_node", "apply_edits", "kind_of", "merge_patch", "patched", "read_object"]
 
 K = TypeVar("K", bound=KubeObject)
 Undo = Callable[[], None]
@@ -176,8 +176,22 @@ def _add_node(copy: ClusterCopy, edit: Edit) -> Undo:
     node = read_object(edit.object, Node)
     if copy.cache.cluster.node(node.name) is not None:
         raise InputError(f"node `{node.name}` is there already")
-    copy.cache.add_node(node)
-    return lambda: copy.cache.remove_node(node.name)
+    return add_node(copy, node, edit.like)
+
+
+def add_node(copy: ClusterCopy, node: Node, like: str = "") -> Undo:
+    """A new node; where it is to be `like` another one, with the pods that DaemonSets and its kubelet start there."""
+    cache, model = copy.cache, copy.cache.cluster.node(like) if like else None
+    started = [started_on(pod, node.name) for pod in (model.pods.values() if model is not None else ())]
+    cache.add_node(node)
+    pods = [cache.assume(pod, node.name) for pod in started if pod is not None]
+
+    def undo() -> None:
+        for pod in pods:
+            cache.remove_pod(pod.uid)
+        cache.remove_node(node.name)
+
+    return undo
 
 
 def _remove_node(copy: ClusterCopy, edit: Edit) -> Undo:

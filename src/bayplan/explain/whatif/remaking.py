@@ -10,8 +10,17 @@ import msgspec
 
 from bayplan.api.node import NodeSelector, NodeSelectorRequirement, NodeSelectorTerm
 from bayplan.api.pod import Affinity, NodeAffinity, Pod, PodStatus
+from bayplan.cluster.pod_info import PodInfo
 
-__all__ = ["is_lost", "is_made_again", "is_of_daemon_set", "is_of_kubelet", "leaves_its_node", "made_again"]
+__all__ = [
+    "is_lost",
+    "is_made_again",
+    "is_of_daemon_set",
+    "is_of_kubelet",
+    "leaves_its_node",
+    "made_again",
+    "started_on",
+]
 
 _MIRROR = "kubernetes.io/config.mirror"
 _replace = msgspec.structs.replace
@@ -51,6 +60,15 @@ def made_again(pod: Pod, node: str) -> Pod:
         spec = _replace(spec, affinity=_pinned(pod, node))
     claims = pod.status.resource_claim_statuses
     return _replace(pod, spec=spec, status=PodStatus(phase="Pending", resource_claim_statuses=claims))
+
+
+def started_on(info: PodInfo, node: str) -> PodInfo | None:
+    """The pod that a DaemonSet, or the kubelet, starts on a new node as it did on this pod's; None for other pods."""
+    pod = info.pod
+    if pod.is_terminating or not (is_of_daemon_set(pod) or is_of_kubelet(pod)):
+        return None
+    metadata = _replace(pod.metadata, name=f"{pod.name}-on-{node}", uid=f"{info.uid}-on-{node}")
+    return PodInfo(_replace(pod, metadata=metadata), info.shape)
 
 
 def _pinned(pod: Pod, node: str) -> Affinity:

@@ -28,7 +28,7 @@ from bayplan.explain.claims.pods import Played
 from bayplan.explain.claims.wording import sentence
 from bayplan.explain.model import EvictedPod, Placement, WhatIf
 from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
-from bayplan.explain.whatif.edits import apply_edits, read_object
+from bayplan.explain.whatif.edits import add_node, apply_edits, read_object
 from bayplan.explain.whatif.placing import Placed, Placing, created, queue_order
 from bayplan.explain.whatif.remaking import is_lost, leaves_its_node, made_again
 from bayplan.explain.whatif.templates import twins_of
@@ -96,15 +96,16 @@ def play(
         copy = yield from ClusterCopy.build(objects, changed, registry)
         # The pods that wait come first: an edit may be about one of them.
         yield from _add_nodes(copy, scenario)
+        notes = [_left_out(copy, scenario.edits)]
         for edit in scenario.edits:
             apply_edits(copy, [edit])
             yield
-        note = " ".join(filter(None, (_held_up(copy, scenario.drain), _unmanaged(copy, scenario.drain))))
+        notes += [_held_up(copy, scenario.drain), _unmanaged(copy, scenario.drain)]
         waiting = yield from _waiting(copy, scenario)
     except (InputError, ConfigError) as error:
         raise ScenarioError(" ".join(str(error).split())) from error
     answer = yield from _place(copy, waiting)
-    answer.note = note
+    answer.note = " ".join(filter(None, notes))
     return answer
 
 
@@ -141,7 +142,7 @@ def _add_nodes(copy: ClusterCopy, scenario: Scenario) -> Work[None]:
         if info is None:
             raise ScenarioError(f"addNodes: no node `{like}` to take as a model")
         for twin in twins_of(info.node, count, taken=table.row_of):
-            copy.cache.add_node(twin)
+            add_node(copy, twin, like)
             yield
 
 
@@ -179,6 +180,17 @@ def _held_up(copy: ClusterCopy, drained: Sequence[str]) -> str:
             told.append(f"{budget.key} lets {allowed} of {counted(covered, 'pod')} leave")
     more = f" and {len(told) - _MOST_BUDGETS:,} more" if len(told) > _MOST_BUDGETS else ""
     return f"A drain would wait for disruption budgets: {', '.join(told[:_MOST_BUDGETS])}{more}." if told else ""
+
+
+def _left_out(copy: ClusterCopy, edits: Sequence[Edit]) -> str:
+    """The pods that go with removed nodes: none of them is placed."""
+    nodes = [copy.cache.cluster.node(edit.name) for edit in edits if edit.kind == "removeNode"]
+    pods = [pod.pod for node in nodes if node is not None for pod in node.pods.values() if leaves_its_node(pod.pod)]
+    remade, lost = [pod.key for pod in pods if not is_lost(pod)], [pod.key for pod in pods if is_lost(pod)]
+    told = [f"nobody makes {listed(lost, 'pods')} again"] if lost else []
+    if remade:
+        told.append(f"controllers would make {listed(remade, 'pods')} again, which a drain places")
+    return f"Pods of removed nodes are left out: {', and '.join(told)}." if told else ""
 
 
 def _unmanaged(copy: ClusterCopy, drained: Sequence[str]) -> str:

@@ -154,3 +154,18 @@ def test_trying_leaves_the_copy_as_it_was() -> None:
     assert deleting(copy) == first
     assert (set(copy.waiting), copy.remade, copy.lost) == ({"default/subject"}, {}, {})
     assert [msgspec.to_builtins(each.pod)["metadata"]["name"] for each in copy.cache.pods()] == ["web"]
+
+
+def test_a_new_node_gets_the_pods_of_daemon_sets_and_kubelets_that_its_model_has() -> None:
+    """A node like n1 is not empty for long."""
+    mirror = pod("mirror", cpu="100m", node="n1", annotations={"kubernetes.io/config.mirror": "hash"})
+    running = [web("agent", kind="DaemonSet", cpu="200m"), mirror, web("fills", cpu="1700m")]
+    large, small = (copied([node("n1", cpu=2)], running, pod("subject", cpu=cpu)) for cpu in ("1800m", "1700m"))
+    more = [
+        [each.sentence for each in at_once(find_changes(copy, copy.waiting["default/subject"])).suggestions]
+        for copy in (large, small)
+    ]
+
+    sentence = "It would fit on n1-more-1 if there were one more node like n1."
+    assert [sentence in said for said in more] == [False, True]
+    assert {each.key for each in small.cache.pods()} == {"default/agent", "default/mirror", "default/fills"}

@@ -16,7 +16,7 @@ from bayplan.config.profiles import resolve_profiles
 from bayplan.explain.claims.base import Edit
 from bayplan.explain.model import WhatIf
 from bayplan.explain.whatif.cluster_copy import ClusterObjects
-from bayplan.explain.whatif.scenario import AddedPods, Scenario, ScenarioError, play
+from bayplan.explain.whatif.scenario import AddedNodes, AddedPods, Scenario, ScenarioError, play
 from bayplan.observe.time_slices import at_once
 from bayplan.plugins.intree import default_registry
 from bayplan.testing import node, pod
@@ -208,3 +208,23 @@ def test_pods_that_a_scenario_makes_come_after_those_that_wait() -> None:
         ("default/waits", "n0"),
         ("default/added", ""),
     ]
+
+
+def test_added_nodes_get_the_pods_of_daemon_sets() -> None:
+    agent = owned(pod("agent", cpu="1"), "DaemonSet")
+    scenario = Scenario(add_nodes=[AddedNodes(like="n0", count=2)])
+    answer = played(placed=[(agent, "n0")], waiting=[pod(f"w-{n}", cpu="1") for n in range(4)], scenario=scenario)
+
+    assert (answer.placed_count, answer.pending_count) == (3, 1)
+
+
+def test_the_pods_of_a_removed_node_are_said_to_be_left_out() -> None:
+    placed = [(owned(pod("web", cpu="1")), "n0"), (pod("lone", cpu="1"), "n0"), (owned(pod("a"), "DaemonSet"), "n0")]
+    scenario = Scenario(edits=[Edit(kind="removeNode", name="n0")])
+    answer = played(placed=placed, waiting=[], nodes=2, scenario=scenario)
+
+    assert answer.verdict == "No pod would be waiting."
+    assert answer.note == (
+        "Pods of removed nodes are left out: nobody makes default/lone again, and controllers would make default/web "
+        "again, which a drain places."
+    )
