@@ -1,8 +1,8 @@
 """One attempt at a change: what becomes of a pending pod, and of the pods that the change deletes.
 
 A pod that is deleted and made again by its controller waits with the others, after those as important: it may take the
-room back, find another node, or find none. Where it would make others leave, or another scheduler places it, nobody can
-say who loses what; such a change is not offered.
+room back, find another node, or find none. Where it would make others leave, another scheduler places it, or a draw between
+nodes that are as good decides, nobody can say who loses what; such a change is not offered.
 """
 
 from __future__ import annotations
@@ -59,7 +59,10 @@ def try_edits(
     try:
         yield from placing.run()
         placed = placing.outcome(key)
-        return Tried(placed, fate_of_deleted(copy, placing)) if placed is not None else None
+        if placed is None:
+            return None
+        fate = fate_of_deleted(copy, placing)
+        return Tried(placed, None if placed.node in _drawn(copy, placing, until=key) else fate)
     finally:
         placing.undo()
         undo()
@@ -75,9 +78,20 @@ def in_turn(copy: ClusterCopy, line: Iterable[str]) -> list[Pod]:
 def fate_of_deleted(copy: ClusterCopy, placing: Placing) -> Fate | None:
     """Once all of the line have had their turn."""
     displaced = [key for key in copy.remade if not _node_of(placing, key)]
-    if any(_is_unknown(copy, copy.waiting[key]) for key in displaced):
+    if any(_is_unknown(copy, copy.waiting[key]) for key in displaced) or (displaced and _drawn(copy, placing)):
         return None
     return Fate(lost=tuple(copy.lost), displaced=tuple(displaced))
+
+
+def _drawn(copy: ClusterCopy, placing: Placing, *, until: str = "") -> set[str]:
+    """Nodes of which one is drawn for a pod that is made again, as long as the pod `until` has not had its turn."""
+    found: set[str] = set()
+    for key, decision in placing.decisions.items():
+        if key == until:
+            break
+        if key in copy.remade and decision.ties > 1 and decision.tied is not None:
+            found.update(copy.cache.cluster.nodes.at(row).name for row in decision.tied.tolist())
+    return found
 
 
 def _node_of(placing: Placing, key: str) -> str:

@@ -16,7 +16,7 @@ from bayplan.explain.pending import find_best_change
 from bayplan.explain.suggestions.search import find_changes
 from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.observe.time_slices import at_once
-from bayplan.testing import Harness, node, pod
+from bayplan.testing import Harness, node, pod, taint
 
 
 def of(kind: str) -> OwnerReference:
@@ -74,6 +74,16 @@ def test_a_more_important_pod_that_finds_another_place_takes_no_room_back() -> N
 
     # It could go to either node, and leaves the larger one only if the scheduler prefers the other.
     assert all("left n1" in each for each in said(copy))
+
+
+def test_a_pod_that_may_come_back_by_chance_is_not_deleted() -> None:
+    """Both nodes are as good for it, and one of them is drawn."""
+    reserved = node("n1", cpu=2, taints=[taint("team=a:NoSchedule")])
+    important = web(cpu=1, on="n2", priority=10, tolerations=["team=a:NoSchedule"])
+    less_room = node("n1", cpu=3, taints=[taint("team=a:NoSchedule")])
+
+    assert said(copied([reserved, node("n2", cpu=2)], [important], pod("subject", cpu=2))) == []
+    assert said(copied([less_room, node("n2", cpu=2)], [important], pod("subject", cpu=2))) != []
 
 
 def test_pods_that_nobody_makes_again_are_named() -> None:
