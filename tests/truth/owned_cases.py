@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from typing import Any
 
+from tests.truth.device_cases import DEVICE_CAUSES
 from tests.truth.documents import Case, JsonObject, pod
 
 __all__ = ["OWNED_CAUSES", "is_lasting", "is_made_again"]
@@ -139,9 +140,21 @@ def _owned_neighbours(chance: random.Random, case: Case) -> None:
     case.pods.append(pod("subject", cpu="100m", labels={"app": "web"}, container=container, **spec))
 
 
+def _owned_devices(chance: random.Random, case: Case) -> None:
+    """Those who have the devices come back for them, or for others."""
+    DEVICE_CAUSES["devices taken"](chance, case)
+    _classes(case, middle=100, high=1000)
+    users, case.pods[:] = list(case.pods), []
+    for each in users:
+        each["spec"] |= _important(chance)
+        is_subject = each["metadata"]["name"] == "subject"
+        _owned(case, each, "" if is_subject else chance.choice(_OWNERS))
+
+
 OWNED_CAUSES = {
     "deployment": _deployment,
     "room elsewhere": _room_elsewhere,
     "deployments in line": _deployments_in_line,
     "owned neighbours": _owned_neighbours,
+    "devices of owned pods": _owned_devices,
 }
