@@ -27,7 +27,7 @@ from bayplan.queue import QueuePolicy
 if TYPE_CHECKING:
     from bayplan.app.extenders import CandidateReview
 
-__all__ = ["Ports", "build_framework", "build_frameworks", "queue_policy", "watched_resources"]
+__all__ = ["Ports", "build_framework", "build_frameworks", "queue_policy", "registrations_of", "watched_resources"]
 
 _REJECTING = (
     ExtensionPoint.PRE_ENQUEUE,
@@ -179,11 +179,12 @@ def queue_policy(frameworks: Mapping[str, Framework], *, has_extenders: bool = F
             }
             for name, framework in frameworks.items()
         },
-        registrations={name: _registrations(framework) + extra for name, framework in frameworks.items()},
+        registrations={name: registrations_of(framework) + extra for name, framework in frameworks.items()},
     )
 
 
-def _registrations(framework: Framework) -> list[tuple[str, EventHint]]:
+def registrations_of(framework: Framework) -> list[tuple[str, EventHint]]:
+    """The events that each plugin which may reject a pod wants it to be tried again for."""
     plugins: dict[str, Plugin] = {plugin.name: plugin for point in _REJECTING for plugin in framework.at(point)}
     return [(name, hint) for name, plugin in plugins.items() for hint in _events_of(plugin, framework.complain)]
 

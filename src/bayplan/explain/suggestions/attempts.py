@@ -1,8 +1,8 @@
 """One attempt at a change: what becomes of a pending pod, and of the pods that the change deletes.
 
 A pod that is deleted and made again by its controller waits with the others, after those as important: it may take the
-room back, find another node, or find none. Where it would make others leave, another scheduler places it, or a draw between
-nodes that are as good decides, nobody can say who loses what; such a change is not offered.
+room back, find another node, or find none. A change is not offered where nobody can say who loses what: the pod would
+make others leave, another scheduler places it, or a draw between nodes that are as good decides.
 """
 
 from __future__ import annotations

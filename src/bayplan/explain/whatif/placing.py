@@ -3,8 +3,9 @@
 Each pod goes through what an attempt goes through: PreEnqueue, `decide`, preemption if nothing fits, Reserve, Permit.
 A pod that preempts is nominated, and its victims stay until every pod of the line had its turn, as pods do that are
 given time to end. Then they leave and use up their disruption budgets; the pods that preempted, and those that found no
-node, come again, and after them the victims that a controller would make again. Pods that a plugin holds at Permit keep
-their place until the plugin lets them go; the siblings that it requires are next in line. PreBind and Bind, which
+node, come again, and after them the victims that a controller would make again. Pods that found no node also come again
+when others have been placed, if a plugin that rejected them registered for that. Pods that a plugin holds at Permit
+keep their place until the plugin lets them go; the siblings that it requires are next in line. PreBind and Bind, which
 need an API server, are left out. `undo` takes everything back.
 """
 
@@ -19,12 +20,14 @@ import msgspec
 
 from bayplan.api.pod import Pod
 from bayplan.api.workload import PodDisruptionBudget
+from bayplan.app.frameworks import registrations_of
 from bayplan.cluster.pod_info import PodInfo, parse_time
 from bayplan.explain.claims.phrases import stopped
 from bayplan.explain.device_report import device_report, lacking_cause
 from bayplan.explain.whatif.cluster_copy import ClusterCopy
 from bayplan.explain.whatif.remaking import leaves_its_node, made_again
 from bayplan.framework.cycle import CycleState
+from bayplan.framework.events import ActionType, ClusterEvent, Resource
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.runtime.call import call_plugin, sort_key_call
@@ -39,6 +42,8 @@ __all__ = ["Evicted", "Placed", "Placing", "created", "held_back_by", "queue_ord
 
 _MOST_REMADE = 10_000
 _MOST_REPORTED = 20
+_MOST_ROUNDS = 20
+_POD_PLACED = ClusterEvent(Resource.ASSIGNED_POD, ActionType.ADD)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -113,6 +118,10 @@ class Placing:
         self._queued = {pod.key for pod, _ in waiting}
         self._again: list[tuple[Pod, str]] = []
         """Those that preempted or found no node, to be tried once victims have left."""
+        self._helped_by_pods: dict[str, frozenset[str]] = {}
+        """By scheduler name, the plugins whose answers may change when other pods are placed."""
+        self._placed_when_failed: dict[str, int] = {}
+        """By the key of one that found no node, how many had been placed then."""
         self._leaving: dict[str, PodInfo] = {}
         """Victims that are still there, by uid."""
         self._ending: list[PodInfo] = []
@@ -125,12 +134,36 @@ class Placing:
 
     def run(self) -> Iterator[None]:
         """Pause after each pod."""
+        rounds = 0
         while self.line:
             while self.line:
                 self.next()
                 yield
             self._let_victims_go()
+            if not self.line and rounds < _MOST_ROUNDS:
+                rounds += 1
+                self._call_back()
         self._let_go_of_held()
+
+    def _call_back(self) -> None:
+        """Pods that found no node come again where that others have been placed since may help them, as the events of
+        these bring them back into the queue."""
+        back = [entry for entry in self._again if self._may_be_helped(entry[0])]
+        keys = {pod.key for pod, _ in back}
+        self.pending = [each for each in self.pending if each.pod not in keys]
+        self._again = [entry for entry in self._again if entry[0].key not in keys]
+        self.line.extend(back)
+
+    def _may_be_helped(self, pod: Pod) -> bool:
+        diagnosis = self.decisions[pod.key].diagnosis
+        if diagnosis is None or len(self.placed) == self._placed_when_failed.get(pod.key, len(self.placed)):
+            return False
+        scheduler = pod.spec.scheduler_name
+        if scheduler not in self._helped_by_pods:
+            registered = registrations_of(self._deciders[scheduler].framework)
+            names = (name for name, hint in registered if hint.event.matches(_POD_PLACED))
+            self._helped_by_pods[scheduler] = frozenset(names)
+        return not self._helped_by_pods[scheduler].isdisjoint(diagnosis.unschedulable_plugins)
 
     def let_go(self, ending: Iterable[PodInfo]) -> None:
         """Pods that were deleted before and still end: they leave when victims do."""
@@ -168,6 +201,7 @@ class Placing:
             self._preempt(info, decision)
             return
         self._nominate(info, "")
+        self._placed_when_failed[info.key] = len(self.placed)
         self._stays(info, origin, self._in_words(decider.framework, decision))
         self._settle_held()
 
