@@ -10,7 +10,7 @@ from bayplan.explain.claims.base import Edit
 from tests.truth.community_cases import COMMUNITY_CAUSES
 from tests.truth.device_cases import DEVICE_CAUSES
 from tests.truth.documents import SUBJECT, Case, new_case, pod
-from tests.truth.owned_cases import OWNED_CAUSES
+from tests.truth.owned_cases import OWNED_CAUSES, own_some
 from tests.truth.preemption_cases import PREEMPTION_CAUSES
 from tests.truth.rule_cases import RULE_CAUSES
 from tests.truth.volume_cases import VOLUME_CAUSES
@@ -24,6 +24,8 @@ def generate(seed: int, number: int) -> Case:
     cause = list(CAUSES)[number % len(CAUSES)]
     case = new_case(number, cause, chance)
     CAUSES[cause](chance, case)
+    if chance.random() < 0.5:
+        own_some(chance, case)
     return case
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from tests.truth.device_cases import DEVICE_CAUSES
 from tests.truth.documents import Case, JsonObject, pod
 
-__all__ = ["OWNED_CAUSES", "is_lasting", "is_made_again"]
+__all__ = ["OWNED_CAUSES", "is_lasting", "is_made_again", "own_some"]
 
 _MIRROR = "kubernetes.io/config.mirror"
 _OWNERS = ("ReplicaSet", "ReplicaSet", "ReplicaSet", "DaemonSet", "kubelet", "")
@@ -48,6 +48,16 @@ def _owner(kind: str, name: str) -> JsonObject:
     spec = {"selector": {"matchLabels": labels}, "template": template}
     metadata = {"name": name, "namespace": "default", "uid": f"uid-of-{name}"}
     return {"apiVersion": "apps/v1", "kind": kind, "metadata": metadata, "spec": spec}
+
+
+def own_some(chance: random.Random, case: Case) -> None:
+    """Give running pods of any case to controllers; not where some may be preempted, since nobody makes those again."""
+    if any(item["kind"] == "PriorityClass" for item in case.objects):
+        return
+    pods, case.pods[:] = list(case.pods), []
+    for each in pods:
+        is_running = "nodeName" in each["spec"] and "ownerReferences" not in each["metadata"]
+        _owned(case, each, chance.choice(_OWNERS) if is_running and chance.random() < 0.5 else "")
 
 
 def _cpu_of(node: JsonObject) -> int:

@@ -30,7 +30,7 @@ from bayplan.explain.model import EvictedPod, Placement, WhatIf
 from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.whatif.edits import add_node, apply_edits, read_object
 from bayplan.explain.whatif.placing import Placed, Placing, created, queue_order
-from bayplan.explain.whatif.remaking import is_lost, leaves_its_node, made_again
+from bayplan.explain.whatif.remaking import is_lost, is_of_daemon_set, is_of_kubelet, leaves_its_node, made_again
 from bayplan.explain.whatif.templates import twins_of
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
@@ -68,7 +68,7 @@ class Scenario(msgspec.Struct, kw_only=True, rename="camel", forbid_unknown_fiel
     edits: Annotated[list[Edit], msgspec.Meta(max_length=_MOST_EDITS)] = []
     add_nodes: list[AddedNodes] = []
     drain: list[str] = []
-    """Nodes that are cordoned and whose pods look for other places; those of DaemonSets and of kubelets end there.
+    """Nodes that are cordoned and whose pods look for other places; those of DaemonSets and of kubelets stay there.
     Pods that no controller makes again are counted as if somebody did, which the note says."""
     add_pods: list[AddedPods] = []
     weights: dict[str, int] = {}
@@ -209,7 +209,7 @@ def _drained(copy: ClusterCopy, name: str) -> list[Pod]:
     if info is None:
         raise ScenarioError(f"drain: no node `{name}`")
     copy.cache.add_node(with_cordon(info.node, True))
-    pods = list(info.pods.values())
+    pods = [pod for pod in info.pods.values() if not is_of_daemon_set(pod.pod) and not is_of_kubelet(pod.pod)]
     for pod in pods:
         copy.cache.remove_pod(pod.uid)
         copy.release_claims(pod.pod)

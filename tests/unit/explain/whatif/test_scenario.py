@@ -19,6 +19,7 @@ from bayplan.explain.whatif.cluster_copy import ClusterObjects
 from bayplan.explain.whatif.scenario import AddedNodes, AddedPods, Scenario, ScenarioError, play
 from bayplan.observe.time_slices import at_once
 from bayplan.plugins.intree import default_registry
+from bayplan.testing import near as near_to
 from bayplan.testing import node, pod
 
 
@@ -126,7 +127,7 @@ def test_pods_of_other_schedulers_are_told_of_and_not_left_out() -> None:
 
 
 def test_pods_of_a_node_itself_go_nowhere_else() -> None:
-    """Those that a kubelet runs from files end with their node, like those of DaemonSets."""
+    """Those that a kubelet runs from files stay, like those of DaemonSets, as `kubectl drain` leaves them."""
     kept = [(owned(pod(kind.lower(), cpu="100m"), kind), "n0") for kind in ("Node", "DaemonSet")]
     answer = played(placed=kept, waiting=[], nodes=2, scenario=Scenario(drain=["n0"]))
 
@@ -228,3 +229,21 @@ def test_the_pods_of_a_removed_node_are_said_to_be_left_out() -> None:
         "Pods of removed nodes are left out: nobody makes default/lone again, and controllers would make default/web "
         "again, which a drain places."
     )
+
+
+def test_a_pod_is_tried_again_when_one_that_it_has_to_be_near_has_found_a_node() -> None:
+    """As the event of that brings it back into the queue."""
+    near = pod("near", cpu="1", priority=10, affinity=near_to("kubernetes.io/hostname", {"app": "db"}))
+    database = pod("database", cpu="1", labels={"app": "db"})
+    answer = played(placed=[], waiting=[near, database])
+
+    assert [(each.pod, each.node) for each in answer.placed] == [("default/database", "n0"), ("default/near", "n0")]
+    assert answer.pending == []
+
+
+def test_pods_that_tolerate_a_drain_find_the_pods_there_that_it_leaves_alone() -> None:
+    agent = owned(pod("agent", cpu="1500m"), "DaemonSet")
+    web = [owned(pod(name, cpu="500m", tolerations=["*"])) for name in ("first", "second")]
+    answer = played(placed=[(each, "n0") for each in (agent, *web)], waiting=[], scenario=Scenario(drain=["n0"]))
+
+    assert (answer.placed_count, answer.pending_count) == (1, 1)
