@@ -298,14 +298,18 @@ class Pod(KubeObject):
         return self.status.phase in ("Succeeded", "Failed")
 
     @property
+    def is_of_daemon_set(self) -> bool:
+        return self.controller is not None and self.controller.kind == "DaemonSet"
+
+    @property
+    def is_of_kubelet(self) -> bool:
+        """A static pod, of which the API server has a mirror: deleting that ends nothing."""
+        return _MIRROR in self.annotations or (self.controller is not None and self.controller.kind == "Node")
+
+    @property
     def ends_with_its_node(self) -> bool:
-        """Whether a drain leaves it alone: a pod of a DaemonSet or of the kubelet itself, or one on its way out."""
-        owner = self.controller
-        return (
-            (owner is not None and owner.kind == "DaemonSet")
-            or _MIRROR in self.annotations
-            or self.metadata.deletion_timestamp is not None
-        )
+        """Whether a drain leaves it alone: deleted, it comes back to its node, or it is on its way out."""
+        return self.is_of_daemon_set or self.is_of_kubelet or self.is_terminating
 
     @property
     def is_unready(self) -> bool:

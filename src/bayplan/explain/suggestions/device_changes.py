@@ -24,7 +24,6 @@ from bayplan.explain.claims.devices import (
 from bayplan.explain.claims.phrases import listed
 from bayplan.explain.model import DeviceReport, NodeDeviceReport, RequestDevices
 from bayplan.explain.suggestions.remedies import AMOUNT, RELAXED, TOLERATION, VICTIMS
-from bayplan.explain.whatif.remaking import leaves_its_node
 
 __all__ = ["DeviceTrial", "device_trials"]
 
@@ -132,7 +131,7 @@ def _released(cluster: ClusterState, node: NodeDeviceReport) -> Iterator[DeviceT
     """Each claim that has devices of the node which the pod could use, and with it the pods that use it; unless some of
     them come back to the node, or end already."""
     info = cluster.node(node.node)
-    staying = {pod.key for pod in info.pods.values() if not leaves_its_node(pod.pod)} if info is not None else set()
+    staying = {pod.key for pod in info.pods.values() if pod.pod.ends_with_its_node} if info is not None else set()
     owners = {
         owner: fact.claim.users
         for asked in node.requests

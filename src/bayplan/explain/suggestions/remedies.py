@@ -20,7 +20,7 @@ from bayplan.api.tolerations import is_tolerated, with_cordon
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.explain.claims.phrases import cores
-from bayplan.explain.whatif.remaking import is_lost, is_of_daemon_set, leaves_its_node
+from bayplan.explain.whatif.remaking import is_lost
 from bayplan.framework.diagnosis import Remedy
 
 __all__ = ["REMEDIES", "Trial", "human_amount", "parts_of_requests", "shortfall"]
@@ -75,7 +75,7 @@ class Trial:
     @property
     def is_of_daemon_set(self) -> bool:
         """Whether a controller put the pod's node into its affinity, which cannot be left out."""
-        return is_of_daemon_set(self.pod)
+        return self.pod.is_of_daemon_set
 
     def without(self, victims: tuple[PodInfo, ...], what: str) -> Trial:
         return self.changed(what, VICTIMS, evicted=(*self.evicted, *victims))
@@ -292,7 +292,7 @@ def _evictions(trial: Trial, lacking: dict[str, int]) -> Iterator[Trial]:
     """Pods whose leaving would make the room, the least important ones first, of equal ones those that are made again,
     and no more than needed."""
     here = sorted(
-        (pod for pod in trial.info.pods.values() if pod not in trial.evicted and leaves_its_node(pod.pod)),
+        (pod for pod in trial.info.pods.values() if pod not in trial.evicted and not pod.pod.ends_with_its_node),
         key=lambda pod: (pod.priority, is_lost(pod.pod), pod.key),
     )
     chosen: list[PodInfo] = []
@@ -323,7 +323,7 @@ def _ports(trial: Trial) -> Iterator[Trial]:
             if mine.host_port
         )
     ]
-    if holders and all(leaves_its_node(pod.pod) for pod in holders):
+    if holders and not any(pod.pod.ends_with_its_node for pod in holders):
         names = ", ".join(pod.key for pod in holders)
         yield trial.without(tuple(holders), f"{names} left {trial.node.name}")
     free = [
@@ -362,7 +362,7 @@ def _pod_affinity(trial: Trial) -> Iterator[Trial]:
         what = "the pod did not have the labels that other pods keep away from"
         yield trial.changed(what, OTHER_LABELS, pod=_replace(trial.pod, metadata=metadata))
     objectors = tuple(p for p in trial.info.pods.values() if p.shape.pod_terms.has_any)
-    if 0 < len(objectors) <= 3 and all(leaves_its_node(pod.pod) for pod in objectors):
+    if 0 < len(objectors) <= 3 and not any(pod.pod.ends_with_its_node for pod in objectors):
         names = ", ".join(pod.key for pod in objectors)
         yield trial.without(objectors, f"{names} left {trial.node.name}")
 

@@ -22,7 +22,7 @@ from bayplan.app.frameworks import watched_resources
 from bayplan.explain.claims.base import Edit, JsonObject
 from bayplan.explain.whatif.cluster_copy import ClusterCopy
 from bayplan.explain.whatif.raw_objects import complete_objects
-from bayplan.explain.whatif.remaking import is_lost, is_made_again, is_of_kubelet, made_again, started_on
+from bayplan.explain.whatif.remaking import is_lost, is_made_again, made_again, started_on
 from bayplan.framework.resources import resource_info
 
 __all__ = ["Undo", "add_node", "apply_edits", "kind_of", "merge_patch", "patched", "read_object"]
@@ -76,7 +76,7 @@ def _delete_pod(copy: ClusterCopy, edit: Edit) -> Undo:
     if info is None:
         raise InputError(f"no running pod `{edit.name}`")
     pod, node = info.pod, info.node_name
-    if is_of_kubelet(pod):
+    if pod.is_of_kubelet:
         raise InputError(f"deleting `{pod.key}` changes nothing: the kubelet of {node} runs it from a file")
     copy.cache.remove_pod(info.uid)
     reserve_again = copy.release_claims(pod)

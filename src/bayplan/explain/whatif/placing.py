@@ -25,7 +25,7 @@ from bayplan.cluster.pod_info import PodInfo, parse_time
 from bayplan.explain.claims.phrases import stopped
 from bayplan.explain.device_report import device_report, lacking_cause
 from bayplan.explain.whatif.cluster_copy import ClusterCopy
-from bayplan.explain.whatif.remaking import leaves_its_node, made_again
+from bayplan.explain.whatif.remaking import made_again
 from bayplan.framework.cycle import CycleState
 from bayplan.framework.events import ActionType, ClusterEvent, Resource
 from bayplan.framework.points import ExtensionPoint
@@ -259,7 +259,7 @@ class Placing:
         for victim in victims:
             self._remove(victim)
             # Those of DaemonSets and of kubelets come back to their node, or to none.
-            is_remade = victim.controller is not None and leaves_its_node(victim.pod)
+            is_remade = victim.controller is not None and not victim.pod.ends_with_its_node
             if is_remade and len(self.evicted) <= _MOST_REMADE:
                 successor = made_again(victim.pod, victim.node_name)
                 self.line.append((successor, "evicted"))

@@ -15,39 +15,21 @@ from bayplan.cluster.pod_info import PodInfo
 __all__ = [
     "is_lost",
     "is_made_again",
-    "is_of_daemon_set",
-    "is_of_kubelet",
-    "leaves_its_node",
     "made_again",
     "started_on",
 ]
 
-_MIRROR = "kubernetes.io/config.mirror"
 _replace = msgspec.structs.replace
-
-
-def is_of_kubelet(pod: Pod) -> bool:
-    """A static pod, of which the API server has a mirror: deleting that ends nothing."""
-    return _MIRROR in pod.annotations or (pod.controller is not None and pod.controller.kind == "Node")
-
-
-def is_of_daemon_set(pod: Pod) -> bool:
-    return pod.controller is not None and pod.controller.kind == "DaemonSet"
 
 
 def is_made_again(pod: Pod) -> bool:
     """Whether deleting the pod makes its controller create another one; one that ends has its successor already."""
-    return pod.controller is not None and not is_of_kubelet(pod) and not pod.is_terminating
+    return pod.controller is not None and not pod.is_of_kubelet and not pod.is_terminating
 
 
 def is_lost(pod: Pod) -> bool:
     """Whether nobody makes the pod again once it is deleted."""
-    return pod.controller is None and not is_of_kubelet(pod) and not pod.is_terminating
-
-
-def leaves_its_node(pod: Pod) -> bool:
-    """Whether deleting the pod frees its room for others: it neither comes back to its node nor ends already."""
-    return not is_of_kubelet(pod) and not is_of_daemon_set(pod) and not pod.is_terminating
+    return pod.controller is None and not pod.is_of_kubelet and not pod.is_terminating
 
 
 def made_again(pod: Pod, node: str) -> Pod:
@@ -56,7 +38,7 @@ def made_again(pod: Pod, node: str) -> Pod:
     It keeps the name, which only some controllers reuse, and the uid, by which the claims made for it know it.
     """
     spec = _replace(pod.spec, node_name="")
-    if is_of_daemon_set(pod):
+    if pod.is_of_daemon_set:
         spec = _replace(spec, affinity=_pinned(pod, node))
     claims = pod.status.resource_claim_statuses
     return _replace(pod, spec=spec, status=PodStatus(phase="Pending", resource_claim_statuses=claims))
@@ -65,7 +47,7 @@ def made_again(pod: Pod, node: str) -> Pod:
 def started_on(info: PodInfo, node: str) -> PodInfo | None:
     """The pod that a DaemonSet, or the kubelet, starts on a new node as it did on this pod's; None for other pods."""
     pod = info.pod
-    if pod.is_terminating or not (is_of_daemon_set(pod) or is_of_kubelet(pod)):
+    if pod.is_terminating or not (pod.is_of_daemon_set or pod.is_of_kubelet):
         return None
     metadata = _replace(pod.metadata, name=f"{pod.name}-on-{node}", uid=f"{info.uid}-on-{node}")
     return PodInfo(_replace(pod, metadata=metadata), info.shape)

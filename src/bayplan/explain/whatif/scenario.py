@@ -30,7 +30,7 @@ from bayplan.explain.model import EvictedPod, Placement, WhatIf
 from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
 from bayplan.explain.whatif.edits import add_node, apply_edits, read_object
 from bayplan.explain.whatif.placing import Placed, Placing, created, queue_order
-from bayplan.explain.whatif.remaking import is_lost, is_of_daemon_set, is_of_kubelet, leaves_its_node, made_again
+from bayplan.explain.whatif.remaking import is_lost, made_again
 from bayplan.explain.whatif.templates import twins_of
 from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
@@ -171,7 +171,7 @@ def _waiting(copy: ClusterCopy, scenario: Scenario) -> Work[list[tuple[Pod, str]
 def _held_up(copy: ClusterCopy, drained: Sequence[str]) -> str:
     """The disruption budgets that a drain would wait for: nothing waits in the answer."""
     nodes = [info for name in drained if (info := copy.cache.cluster.node(name)) is not None]
-    leaving = [pod for node in nodes for pod in node.pods.values() if leaves_its_node(pod.pod)]
+    leaving = [pod for node in nodes for pod in node.pods.values() if not pod.pod.ends_with_its_node]
     told = []
     for budget in copy.cache.cluster.objects.list(PodDisruptionBudget) if leaving else ():
         covering, allowed = Budgets([budget]), budget.status.disruptions_allowed
@@ -185,7 +185,9 @@ def _held_up(copy: ClusterCopy, drained: Sequence[str]) -> str:
 def _left_out(copy: ClusterCopy, edits: Sequence[Edit]) -> str:
     """The pods that go with removed nodes: none of them is placed."""
     nodes = [copy.cache.cluster.node(edit.name) for edit in edits if edit.kind == "removeNode"]
-    pods = [pod.pod for node in nodes if node is not None for pod in node.pods.values() if leaves_its_node(pod.pod)]
+    pods = [
+        pod.pod for node in nodes if node is not None for pod in node.pods.values() if not pod.pod.ends_with_its_node
+    ]
     remade, lost = [pod.key for pod in pods if not is_lost(pod)], [pod.key for pod in pods if is_lost(pod)]
     told = [f"nobody makes {listed(lost, 'pods')} again"] if lost else []
     if remade:
@@ -209,11 +211,11 @@ def _drained(copy: ClusterCopy, name: str) -> list[Pod]:
     if info is None:
         raise ScenarioError(f"drain: no node `{name}`")
     copy.cache.add_node(with_cordon(info.node, True))
-    pods = [pod for pod in info.pods.values() if not is_of_daemon_set(pod.pod) and not is_of_kubelet(pod.pod)]
+    pods = [pod for pod in info.pods.values() if not pod.pod.is_of_daemon_set and not pod.pod.is_of_kubelet]
     for pod in pods:
         copy.cache.remove_pod(pod.uid)
         copy.release_claims(pod.pod)
-    leaving = sorted((pod.pod for pod in pods if leaves_its_node(pod.pod)), key=created)
+    leaving = sorted((pod.pod for pod in pods if not pod.pod.ends_with_its_node), key=created)
     free = [made_again(pod, name) for pod in leaving]
     for waiting in free:
         copy.cache.note_pod(None, waiting)
