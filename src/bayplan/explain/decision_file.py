@@ -1,6 +1,6 @@
 """The decision file: settled attempts as JSON lines, appended, rotated, and read back after a restart.
 
-    decisions.jsonl      the newest
+    decisions.jsonl      the newest; a folder that is named in its place holds it under this name
     decisions.jsonl.1    the one before, and so on up to `keep`
 
 The first line of each file is its version. Only the user of the process can read the files: names of pods may be
@@ -20,6 +20,7 @@ from pathlib import Path
 import msgspec
 import structlog
 
+from bayplan.api.decode import InputError
 from bayplan.loop.record import DecisionRecord
 from bayplan.observe.clock import Clock
 
@@ -43,13 +44,13 @@ class _Header(msgspec.Struct, forbid_unknown_fields=True):
 _header = msgspec.json.Decoder(_Header)
 
 
-class DecisionFileError(ValueError):
+class DecisionFileError(InputError):
     """The file cannot be used; the text says what to do."""
 
 
 class DecisionFile:
     def __init__(self, path: Path, *, max_bytes: int = 64 * 2**20, keep: int = 4) -> None:
-        self.path = path
+        self.path = path = _inside(path)
         self._max_bytes = max_bytes
         self._keep = keep
         self._waiting: deque[DecisionRecord] = deque(maxlen=_MOST_WAITING)
@@ -123,6 +124,10 @@ class DecisionFile:
         self._append([])
 
 
+def _inside(path: Path) -> Path:
+    return path / "decisions.jsonl" if path.is_dir() else path
+
+
 def _private(path: str, flags: int) -> int:
     return os.open(path, flags, _MODE)
 
@@ -143,6 +148,7 @@ def _numbered(path: Path, number: int) -> Path:
 
 def read_decisions(path: Path) -> tuple[list[DecisionRecord], int]:
     """Every attempt of a file and its older parts, newest first, and how many lines could not be read."""
+    path = _inside(path)
     if not path.name or not path.exists():
         raise DecisionFileError(f"`{path}` does not exist\nhint: `bayplan run --decision-file FILE` writes one")
     records: list[DecisionRecord] = []

@@ -103,6 +103,4 @@ class Explaining:
 def _decision_file(kept: DecisionSettings) -> DecisionFile | None:
     if not kept.file:
         return None
-    path = Path(kept.file)
-    path = path / "decisions.jsonl" if path.is_dir() else path
-    return DecisionFile(path, max_bytes=kept.file_bytes, keep=kept.files_kept)
+    return DecisionFile(Path(kept.file), max_bytes=kept.file_bytes, keep=kept.files_kept)

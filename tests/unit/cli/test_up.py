@@ -46,6 +46,21 @@ def test_a_bad_option_ends_with_a_line(
     assert "internal error" not in error
 
 
+def test_decisions_that_cannot_be_written_are_a_problem_of_their_file(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own = tmp_path / "own.yaml"
+    (tmp_path / "a-file").touch()
+    head = "apiVersion: bayplan.dev/v1alpha1\nkind: BayplanConfiguration\n"
+    own.write_text(f"{head}decisions: {{file: {tmp_path}/a-file/d.jsonl}}\n")
+    status = main(["up", f"--kubeconfig-out={tmp_path / 'k'}", f"--bayplan-config={own}"])
+    error = capsys.readouterr().err
+
+    assert status == 2
+    assert "/a-file/d.jsonl` cannot be written" in error.splitlines()[0]
+    assert error.splitlines()[1] == "hint: name a file in a folder that can"
+
+
 def test_an_object_that_is_refused_is_named(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     dump = tmp_path / "dump.yaml"
     dump.write_text(POD)

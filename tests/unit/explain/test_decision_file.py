@@ -66,11 +66,21 @@ def test_it_is_of_a_version_and_for_one_user_also_after_it_was_rotated(tmp_path:
     assert read_decisions(tmp_path / "later.jsonl") == ([], 1)
 
 
+def test_a_folder_holds_the_file_under_its_usual_name(tmp_path: Path) -> None:
+    file = DecisionFile(tmp_path)
+    file.append(record(7))
+    file.flush()
+
+    assert file.path == tmp_path / "decisions.jsonl"
+    assert read_decisions(tmp_path) == ([record(7)], 0)
+
+
 def test_files_that_cannot_be_used_say_so(tmp_path: Path) -> None:
     with pytest.raises(DecisionFileError, match="does not exist"):
         read_decisions(tmp_path / "nothing")
+    (tmp_path / "a-file").touch()
     with pytest.raises(DecisionFileError, match="cannot be written"):
-        DecisionFile(tmp_path)
+        DecisionFile(tmp_path / "a-file/d.jsonl")
 
 
 def test_a_full_disk_costs_records_and_nothing_else(tmp_path: Path) -> None:
