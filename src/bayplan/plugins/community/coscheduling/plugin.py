@@ -103,13 +103,14 @@ class Coscheduling(Plugin):
     *Retries on*: room made by other pods, changes of nodes, volumes and claims, the PodGroup, a new sibling, the end of
     the group's back-off.
     *Arguments*: permitWaitingTimeSeconds (60), podGroupBackoffSeconds (0, none), podGroupRejectPercentage (10).
-    *Differs from the original*: a group that released its places is not requeued by its own release, nor by a failed
-    attempt of another group that did not affect it, so two groups that cannot be placed do not requeue each other
-    forever; events that may help requeue it at once, where the original waits for a timer; the first waiting pod
-    activates its siblings also when some members run already; members are known by uid, so a pod created again under an
-    old name is another one; pods that are about to lose their place do not count; room is summed over nodes that have
-    some; groups made in the same second are queued one after the other, not mixed by the names of their pods, and pods
-    that arrive before their PodGroup are queued together too; the history of a group is dropped with the PodGroup.
+    *Differs from the original*: a group that released its places is not requeued by its own release, nor by a
+    failed attempt of another group that did not affect it, so two groups that cannot be placed do not requeue each
+    other forever; events that may help requeue it at once, where the original waits for a timer, but room does not
+    help a group of which too few pods are there; the first waiting pod activates its siblings also when some
+    members run already; members are known by uid, so a pod created again under an old name is another one; pods
+    that are about to lose their place do not count; room is summed over nodes that have some; groups made in the
+    same second are queued one after the other, not mixed by the names of their pods, and pods that arrive before
+    their PodGroup are queued together too; the history of a group is dropped with the PodGroup.
     """
 
     watches = (PodGroup,)
@@ -367,10 +368,10 @@ class Coscheduling(Plugin):
         return [
             EventHint(ClusterEvent(Resource.POD, ActionType.ADD), self._after_pod_added),
             EventHint(ClusterEvent(Resource.POD, ActionType.DELETE), self._after_pod_deleted),
-            EventHint(ClusterEvent(Resource.POD, ActionType.UPDATE_POD_SCALE_DOWN), self._after_any),
+            EventHint(ClusterEvent(Resource.POD, ActionType.UPDATE_POD_SCALE_DOWN), self._after_room_was_made),
             EventHint(PodGroup.changes(added_or_changed), self._after_group_changed),
-            EventHint(ClusterEvent(Resource.NODE, added_or_changed), self._after_any),
-            *(EventHint(ClusterEvent(resource, ALL), self._after_any) for resource in _ANY_CHANGE),
+            EventHint(ClusterEvent(Resource.NODE, added_or_changed), self._after_room_was_made),
+            *(EventHint(ClusterEvent(resource, ALL), self._after_room_was_made) for resource in _ANY_CHANGE),
         ]
 
     def _after_any(self, pod: PodInfo, old: Any, new: Any) -> Hint:
@@ -378,6 +379,12 @@ class Coscheduling(Plugin):
         if key is not None:
             self._end_rest(key)
         return Hint.QUEUE
+
+    def _after_room_was_made(self, pod: PodInfo, old: Any, new: Any) -> Hint:
+        """Room is no help to a group of which too few pods are there: PreFilter would reject the pod again."""
+        group = self._group_of(pod)
+        is_short = group is not None and len(self._members(pod)) < group.spec.min_member
+        return Hint.SKIP if is_short else self._after_any(pod, old, new)
 
     @by_view(_GROUP_ALONE)
     def _after_pod_added(self, pod: PodInfo, old: Any, new: Any) -> Hint:
@@ -394,7 +401,7 @@ class Coscheduling(Plugin):
             rest = self._rest(key)
             if other == key or (rest is not None and other not in rest.blockers):
                 return Hint.SKIP
-        return self._after_any(pod, old, new)
+        return self._after_room_was_made(pod, old, new)
 
 
 def _reasons(diagnosis: Diagnosis) -> str:

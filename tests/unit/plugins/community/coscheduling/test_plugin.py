@@ -10,7 +10,7 @@ import pytest
 from bayplan.api.meta import Metadata
 from bayplan.api.pod import Pod
 from bayplan.config.errors import ConfigError
-from bayplan.framework import Code, CycleState, Diagnosis, Hint, QueuedPod, Status, Unschedulable
+from bayplan.framework import Code, CycleState, Diagnosis, Hint, QueuedPod, Resource, Status, Unschedulable
 from bayplan.plugins.community.coscheduling import Coscheduling
 from bayplan.plugins.community.coscheduling.pod_group import POD_GROUP_LABEL, PodGroup, PodGroupSpec, group_key
 from bayplan.testing import Harness, expect, node, pod
@@ -311,12 +311,26 @@ def test_only_changes_of_its_own_group_wake_a_pod() -> None:
 
 
 def test_places_that_its_own_group_gives_back_wake_nobody_of_it() -> None:
-    plugin, harness = _plugin_and_harness()
+    harness = _harness(_group(), pods=_running(3))
+    plugin: Coscheduling = harness.plugin("Coscheduling")
     mine, sibling = harness.info(_pod("p0")), harness.info(_pod("p1"))
 
     assert plugin._after_pod_deleted(mine, sibling.placed("n1"), None) is Hint.SKIP
     assert plugin._after_pod_deleted(mine, harness.info(_pod("p2", node="n1")), None) is Hint.QUEUE
     assert plugin._after_pod_deleted(mine, harness.info(pod("other")).placed("n1"), None) is Hint.QUEUE
+
+
+def test_room_wakes_no_pod_whose_siblings_are_missing() -> None:
+    """One user's groups that are never complete would be tried again with every pod of others that ends."""
+    harness = _harness(_group(), pods=_running(2))
+    plugin: Coscheduling = harness.plugin("Coscheduling")
+    mine, others = harness.info(_pod("mine")), harness.info(pod("other")).placed("n1")
+    (after_node,) = (each.hint for each in plugin.events_to_register() if each.event.resource is Resource.NODE)
+
+    assert plugin._after_pod_deleted(mine, others, None) is Hint.SKIP
+    assert after_node is not None and after_node(mine, None, None) is Hint.SKIP
+    assert plugin._after_pod_added(mine, None, harness.info(_pod("p1", node="n1"))) is Hint.QUEUE
+    assert plugin._after_group_changed(mine, None, _group(minimum=2)) is Hint.QUEUE
 
 
 def _plugin_and_harness() -> tuple[Coscheduling, Harness]:
