@@ -100,7 +100,7 @@ def test_a_file_without_decisions_is_called_one(tmp_path: Path, capsys: pytest.C
     other = refused(capsys, "explain", "pod", "web", "--file", str(file))
 
     assert "does not exist" in loose
-    assert "cannot be read: Is a directory" in folder
+    assert f"`{tmp_path}/decisions.jsonl` does not exist" in folder
     assert other.startswith(f"error: `{file}` holds no decisions\nhint: `bayplan run --decision-file FILE`")
     assert loose.splitlines()[1] == folder.splitlines()[1]
 
