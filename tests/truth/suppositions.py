@@ -242,8 +242,10 @@ def _simple_changes(world: World) -> Iterator[tuple[str, Edit]]:
     for node in world.case.nodes:
         patch = {"spec": {"taints": None, "unschedulable": None}}
         yield f"on {node['metadata']['name']}", Edit(kind="patchNode", name=node["metadata"]["name"], patch=patch)
-    large = {**world.case.nodes[0], "metadata": {"name": "new", "labels": {"kubernetes.io/hostname": "new"}}}
-    yield "on a new node", Edit(kind="addNode", name="new", object=large)
+    # Named as a twin is, since DaemonSets and kubelets would start their pods on it too.
+    name = f"{world.case.nodes[0]['metadata']['name']}-more-new"
+    large = {**world.case.nodes[0], "metadata": {"name": name, "labels": {"kubernetes.io/hostname": name}}}
+    yield "on a new node", Edit(kind="addNode", name=name, object=large)
 
 
 SUPPOSITIONS: dict[type, Callable[[World, Any], Awaitable[str]]] = {
