@@ -61,14 +61,21 @@ async def put(api: ApiSession, case: Case) -> None:
     world = World(api.transport, SystemClock(), lambda: api.transport)
     if case.plugin:
         await world.install(PodGroup, ElasticQuota)
+    owners: dict[str, str] = {}
     for item in (*case.nodes, *case.objects):
-        if item["kind"] in _COLLECTIONS:
-            await api.call("POST", _COLLECTIONS[item["kind"]], item)
+        kind = item["kind"]
+        if kind in _COLLECTIONS:
+            await api.call("POST", _COLLECTIONS[kind], item)
+        elif kind in _WORKLOADS:
+            owners[item["metadata"]["uid"]] = (await api.call("POST", collection_of(kind), item))["metadata"]["uid"]
         else:
             await api.create(item)
     for each in case.pods:
         each["spec"]["terminationGracePeriodSeconds"] = 0
-        await api.create(each)
+        references = [
+            {**reference, "uid": owners[reference["uid"]]} for reference in each["metadata"].get("ownerReferences", ())
+        ]
+        await api.create({**each, "metadata": {**each["metadata"], "ownerReferences": references}})
 
 
 async def suggested(live: LiveScheduler, service: ExplainService, key: str = SUBJECT) -> list[Suggestion]:
