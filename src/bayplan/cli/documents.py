@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.api.documents import DocumentError, parse_documents
+from bayplan.cli.options import named_path
 
 __all__ = ["STDIN", "FoundObject", "is_object_file", "read_found_objects"]
 
@@ -33,7 +33,7 @@ class FoundObject(NamedTuple):
 
 def is_object_file(name: str) -> bool:
     """Whether an argument is a file name, existing or not, rather than the name of an object."""
-    return name == STDIN or name.endswith(_SUFFIXES) or Path(name).is_file()
+    return name == STDIN or name.endswith(_SUFFIXES) or named_path(name).is_file()
 
 
 def read_found_objects(name: str) -> Iterator[FoundObject]:
@@ -51,7 +51,7 @@ def read_found_objects(name: str) -> Iterator[FoundObject]:
 
 def _text(name: str, source: str) -> str:
     try:
-        return (sys.stdin.buffer.read() if name == STDIN else Path(name).read_bytes()).decode("utf-8-sig")
+        return (sys.stdin.buffer.read() if name == STDIN else named_path(name).read_bytes()).decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 text (byte {error.start})", source=source) from None
     except (OSError, ValueError) as error:

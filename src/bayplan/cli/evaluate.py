@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from bayplan.cli.field_validation import Validate
-from bayplan.cli.options import Names, counting_option, option, plugin_option
+from bayplan.cli.options import Names, counting_option, option, path_of, plugin_option
 from bayplan.cli.output import CommandError, WideFormat, note, print_pieces, print_value, progress, result_console
 
 if TYPE_CHECKING:
@@ -104,7 +103,7 @@ def _settings(config: str | None, plugins: Sequence[str]) -> Settings:
     """Plugins that are named without a configuration are meant to take part."""
     from bayplan.app.settings import load_settings
 
-    settings = load_settings(None if config is None else Path(config), plugins, enable=True)
+    settings = load_settings(path_of(config), plugins, enable=True)
     for problem in settings.config.warnings:
         note(f"{config}: {problem}")
     for caution in settings.cautions:

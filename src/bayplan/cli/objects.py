@@ -12,7 +12,7 @@ import msgspec
 from bayplan.apiserver.kinds.unknown_fields import drop_unknown_fields, unknown_fields
 from bayplan.cli.cluster_access import ClusterClient, Discovered, connect
 from bayplan.cli.field_validation import FIELD_VALIDATION, Validate
-from bayplan.cli.options import Names, option
+from bayplan.cli.options import Names, named_path, option
 from bayplan.cli.output import CommandError, note, print_value
 from bayplan.cli.targets import kinds_and_names
 from bayplan.client.errors import ApiError
@@ -167,7 +167,6 @@ async def _targets(
 
 
 def _read(files: list[str] | None) -> list[dict[str, Any]]:
-    from pathlib import Path
 
     from bayplan.sim.sources import read_documents, read_text
 
@@ -176,7 +175,7 @@ def _read(files: list[str] | None) -> list[dict[str, Any]]:
     documents: list[dict[str, Any]] = []
     for name in files:
         source = "standard input" if name == "-" else name
-        found = read_text(_stdin_text(), source) if name == "-" else read_documents(Path(name))
+        found = read_text(_stdin_text(), source) if name == "-" else read_documents(named_path(name))
         if not found:
             raise CommandError(f"{source}: holds no Kubernetes object")
         documents += found

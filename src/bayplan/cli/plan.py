@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from importlib.util import find_spec
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App
 
-from bayplan.cli.options import Names, counting_option, option
+from bayplan.cli.options import Names, counting_option, named_path, option, path_of
 from bayplan.cli.output import CommandError, Format, escaped, note, print_value, progress, result_console
 from bayplan.cli.simulation_inputs import (
     Cluster,
@@ -80,8 +79,8 @@ def capacity(
         plan=run_plan(
             workload, cluster=cluster, kubeconfig=kubeconfig, context=context, seed=seed, until=until, demand=demand
         ),
-        settings=load_settings(None if config is None else Path(config), plugin or (), enable=True),
-        pools=read_pools(Path(pools)),
+        settings=load_settings(path_of(config), plugin or (), enable=True),
+        pools=read_pools(named_path(pools)),
         accept=parse_condition(accept or ACCEPTED, source="--accept"),
         most_runs=most_runs,
         wants_bound=bound,
@@ -173,9 +172,9 @@ def _movable(
 
     log_to_stderr()
     require_cluster(cluster, kubeconfig, context, purpose="plan for")
-    settings = load_settings(None if config is None else Path(config), plugins or (), enable=True)
+    settings = load_settings(path_of(config), plugins or (), enable=True)
     kinds = object_kinds(settings.watched)
-    objects = read_cluster([Path(name) for name in cluster], kinds) if cluster else []
+    objects = read_cluster([named_path(name) for name in cluster], kinds) if cluster else []
     for document in live_objects(kubeconfig, context):
         decoded = decode_object(document, source="cluster", ignore_unread=True, more_kinds=kinds)
         objects += [] if decoded is None else [decoded]

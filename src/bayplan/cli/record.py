@@ -69,7 +69,7 @@ def record(
         raise CommandError(f"--size: expected a size such as `256Mi`, found `{size}`") from error
     except ValueError as error:
         raise CommandError(f"--for: {error}") from error
-    settings = load_settings(Path(config) if config else None, plugin or (), enable=True)
+    settings = load_settings(path_of(config), plugin or (), enable=True)
     specs = [str(Path(spec).absolute()) if Path(spec).exists() else spec for spec in plugin or ()]
     path = path_of(kubeconfig or None)
     is_full, is_new = threading.Event(), not Path(file).exists()

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bayplan.cli.options import named_path
 from bayplan.cli.output import CommandError, Format, escaped, note, print_value, progress, result_console
 
 if TYPE_CHECKING:
@@ -31,7 +32,7 @@ def replay_then(path: Path, *, output: Format, decisions: str | None) -> int:
     except SimulationError as error:
         raise CommandError(f"{path}: {error}") from error
     if decisions is not None:
-        _write_lines(Path(decisions), outcome)
+        _write_lines(named_path(decisions), outcome)
     for text in outcome.notes:
         note(text)
     if output == "table":

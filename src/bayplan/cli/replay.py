@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bayplan.cli.options import option
+from bayplan.cli.options import named_path, option
 from bayplan.cli.output import CommandError, Format, escaped, note, print_value, progress, result_console
 from bayplan.cli.recordings import choice_lines
 
@@ -161,7 +161,7 @@ def _write_test(moment: Moment, to: str | None) -> None:
         print(source, end="")
         return
     name = re.sub(r"\W+", "_", moment.pod.name, flags=re.ASCII)
-    target = Path(to or f"test_{name}.py")
+    target = named_path(to or f"test_{name}.py")
     if to is None and target.exists():
         raise CommandError(f"{target} is there already", hint="name another file with --to FILE")
     write_whole(target, source.encode())

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from cyclopts import Parameter
 
-from bayplan.cli.options import Names, option, path_of, plugin_option, verbosity_option
+from bayplan.cli.options import Names, named_path, option, path_of, plugin_option, verbosity_option
 from bayplan.cli.output import CommandError, note
 from bayplan.cli.own_flags import OwnFlags
 from bayplan.cli.run_flags import ElectionFlags, ServingFlags, duration_of, shown_flags
@@ -205,5 +205,5 @@ def _write_config(settings: Settings, target: str) -> int:
     else:
         from bayplan.sim.report.files import write_whole
 
-        write_whole(Path(target), text.encode())
+        write_whole(named_path(target), text.encode())
     return 0

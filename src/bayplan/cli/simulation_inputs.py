@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bayplan.cli.options import Names, counting_option, option, path_of, plugin_option
+from bayplan.cli.options import Names, counting_option, named_path, option, path_of, plugin_option
 from bayplan.cli.output import CommandError, Format, progress
 
 if TYPE_CHECKING:
@@ -85,13 +85,13 @@ def run_plan(
     if demand is not None and not 0.0 < demand <= _HIGHEST_DEMAND:
         raise CommandError(f"--demand {demand:g}: expected a percentage above 0, and at most {_HIGHEST_DEMAND:,.0f}")
     for name in (workload, *(cluster or ())):
-        if _is_pipe(Path(name)):
+        if _is_pipe(named_path(name)):
             raise CommandError(
                 f"{name}: is no regular file, and is read more than once", hint="write it to a file, and name that"
             )
     return RunPlan(
         workload=Path(workload),
-        cluster=tuple(map(Path, cluster or ())),
+        cluster=tuple(map(named_path, cluster or ())),
         objects=live_objects(kubeconfig, context),
         seed=seed,
         until=until,
@@ -106,7 +106,7 @@ def _is_pipe(path: Path) -> bool:
 
 def writable(**files: str | None) -> dict[str, Path]:
     """The wanted files by what is to be in them; what cannot be written is refused before anything runs."""
-    found = {what: Path(name) for what, name in files.items() if name is not None}
+    found = {what: named_path(name) for what, name in files.items() if name is not None}
     for what, path in found.items():
         problem = _why_not_writable(path)
         if problem:
@@ -133,8 +133,9 @@ def read_variants(
 
     found = [] if recording is None else [PolicyVariant(name="recorded", recording=recording)]
     if recording is None or config or plugins:
-        first = Path(config).stem if config else "with plugins" if recording else "default"
-        found.append(PolicyVariant(name=first, config=Path(config) if config else None, plugins=tuple(plugins)))
+        file = path_of(config)
+        first = file.stem if file is not None else "with plugins" if recording else "default"
+        found.append(PolicyVariant(name=first, config=file, plugins=tuple(plugins)))
     for text in others:
         name, equals, words = text.partition("=")
         if not equals or not name or not words:
@@ -145,7 +146,8 @@ def read_variants(
         if len(files) > 1:
             raise CommandError(f"--variant {text}: names two configurations")
         rest = tuple(word for word in words.split(",") if word not in files)
-        found.append(PolicyVariant(name=name, config=Path(files[0]) if files else None, plugins=(*plugins, *rest)))
+        file = path_of(files[0] if files else None)
+        found.append(PolicyVariant(name=name, config=file, plugins=(*plugins, *rest)))
     return found
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-from bayplan.cli.options import option
+from bayplan.cli.options import named_path, option
 from bayplan.cli.output import Format, note, print_value, progress, result_console
 from bayplan.cli.simulation_inputs import (
     Cluster,
@@ -102,7 +102,7 @@ def sweep(
         plans=plans,
         variants=variants,
         seeds=parse_seeds(seeds),
-        folder=Path(results),
+        folder=named_path(results),
     )
     files, known = writable(html=html), 0
     with progress("sweeping", total=len(plans) * len(asked.variants) * len(asked.seeds)) as state:

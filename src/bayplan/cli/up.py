@@ -12,7 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bayplan.cli.options import Names, option, path_of, plugin_option, verbosity_option
+from bayplan.cli.options import Names, named_path, option, path_of, plugin_option, verbosity_option
 from bayplan.cli.output import CommandError, note, print_error, progress
 from bayplan.cli.own_flags import OwnConfig, OwnFlags, Record
 from bayplan.cli.scheduler_client import EXTENSION
@@ -87,7 +87,7 @@ def up(
     log = _configure_log(verbosity)
     folder = path_of(data_dir or None)
     try:
-        settings = load_settings(Path(config) if config else None, plugins, enable=True)
+        settings = load_settings(path_of(config), plugins, enable=True)
     except SettingsError as error:
         raise CommandError(*error.problems) from error
     for caution in settings.cautions:
@@ -139,7 +139,7 @@ def _device_models(given: Sequence[str]) -> list[DeviceModel]:
             if "=" in text:
                 described.append(text)
                 continue
-            for document in parse_documents(Path(text).read_text(encoding="utf-8")):
+            for document in parse_documents(named_path(text).read_text(encoding="utf-8")):
                 described += document.value if isinstance(document.value, list) else [document.value]
         return read_models(described)
     except (UnusableModel, DocumentError, UnicodeDecodeError) as error:
@@ -221,10 +221,10 @@ def _documents(
     documents: list[dict[str, Any]] = []
     for name in (node_file, dump):
         if name is not None:
-            documents += read_documents(Path(name))
+            documents += read_documents(named_path(name))
     if from_kubeconfig is not None:
         with _problems_as_lines():
-            documents += asyncio.run(read_live_objects(Path(from_kubeconfig)))
+            documents += asyncio.run(read_live_objects(named_path(from_kubeconfig)))
     documents, left_out = servable(documents)
     for line in left_out:
         note(line)
@@ -302,7 +302,7 @@ async def _serve(
             asyncio.create_task(explaining.run()),
         ]
         if watch:
-            file = Path(config) if config else None
+            file = path_of(config)
             reloader = Reloader(file, plugins, put_to_work=put_to_work, report=report, clock=clock)
             waits.append(asyncio.create_task(reloader.run()))
         await _until_one_ends(waits)
