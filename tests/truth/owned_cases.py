@@ -7,6 +7,7 @@ from typing import Any
 
 from tests.truth.device_cases import DEVICE_CAUSES
 from tests.truth.documents import Case, JsonObject, pod
+from tests.truth.preemption_cases import budget_of
 
 __all__ = ["OWNED_CAUSES", "is_lasting", "is_made_again", "own_some"]
 
@@ -161,10 +162,20 @@ def _owned_devices(chance: random.Random, case: Case) -> None:
         _owned(case, each, "" if is_subject else chance.choice(_OWNERS))
 
 
+def _protected(chance: random.Random, case: Case) -> None:
+    """Budgets that cover some of the pods which would have to leave, and allow none of them to, or a few."""
+    _room_elsewhere(chance, case)
+    for each in case.pods[:-1]:
+        each["metadata"]["labels"] = {"app": chance.choice(("a", "a", "b", "c"))}
+    for app in chance.sample(("a", "b", "c"), chance.randint(1, 3)):
+        case.objects.append(budget_of(case, app, chance.choice((0, 0, 1, 2)), name=f"keep-{app}"))
+
+
 OWNED_CAUSES = {
     "deployment": _deployment,
     "room elsewhere": _room_elsewhere,
     "deployments in line": _deployments_in_line,
     "owned neighbours": _owned_neighbours,
     "devices of owned pods": _owned_devices,
+    "protected": _protected,
 }

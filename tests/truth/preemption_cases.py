@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.truth.documents import Case, JsonObject, budget_status, pod
 
-__all__ = ["PREEMPTION_CAUSES"]
+__all__ = ["PREEMPTION_CAUSES", "budget_of"]
 
 
 def _priority(name: str, value: int, **more: Any) -> JsonObject:
@@ -36,7 +36,7 @@ def _preemption(chance: random.Random, case: Case) -> None:
     case.objects.append(_priority("high", 1000))
     _full(case, 2)
     if chance.random() < 0.5:
-        case.objects.append(_budget(case, "low-0", 0))
+        case.objects.append(budget_of(case, "low-0", 0))
     case.pods.append(pod("subject", cpu="1500m", priorityClassName="high"))
 
 
@@ -52,7 +52,7 @@ def _costly(chance: random.Random, case: Case) -> None:
             spec = {"priorityClassName": "middle"} if chance.random() < 0.4 else {}
             _low(case, f"low-{home}-{place}", home, cpu // count - 50, app=home, **spec)
     if chance.random() < 0.6:
-        case.objects.append(_budget(case, chance.choice(case.nodes)["metadata"]["name"], chance.randint(0, 1)))
+        case.objects.append(budget_of(case, chance.choice(case.nodes)["metadata"]["name"], chance.randint(0, 1)))
     case.pods.append(pod("subject", cpu=f"{chance.choice((900, 1500))}m", priorityClassName="high"))
 
 
@@ -124,13 +124,13 @@ def _nominated(chance: random.Random, case: Case) -> None:
     case.pods.append(pod("subject", cpu=f"{chance.choice((400, 600))}m", priorityClassName="middle"))
 
 
-def _budget(case: Case, app: str, allowed: int) -> JsonObject:
+def budget_of(case: Case, app: str, allowed: int, name: str = "keep") -> JsonObject:
     """With the status that a controller gives it."""
     healthy = sum(each["metadata"]["labels"].get("app") == app for each in case.pods)
     budget = {
         "apiVersion": "policy/v1",
         "kind": "PodDisruptionBudget",
-        "metadata": {"name": "keep", "namespace": "default"},
+        "metadata": {"name": name, "namespace": "default"},
         "spec": {"minAvailable": max(healthy - allowed, 0), "selector": {"matchLabels": {"app": app}}},
     }
     return {**budget, "status": budget_status(budget, case.pods)}

@@ -65,11 +65,27 @@ def _fates(world: World, claim: c.WouldFit | c.Frees, after: Outcome) -> str:
     lost = [key for key in deleted if key not in after.nodes]
     waiting = [key for key in deleted if after.nodes.get(key) == ""]
     lasting = [key_of(pod) for pod in world.case.pods if key_of(pod) in deleted and is_lasting(pod)]
+    against = _budgets_against(world, deleted)
     return all_hold(
+        (list(claim.against) == against, f"{against} allow fewer to leave"),
         (sorted(claim.lost) == sorted(lost), f"{lost} are lost"),
         (sorted(claim.displaced) == sorted(waiting), f"{waiting} are made again and wait"),
         (not lasting, f"{lasting} come back to their nodes"),
     )
+
+
+def _budgets_against(world: World, deleted: Sequence[str]) -> list[str]:
+    """Budgets that would have fewer pods left than they are to have."""
+    labels = {key_of(pod): pod["metadata"]["labels"].items() for pod in world.case.pods}
+    running = [key for key, node in world.base.nodes.items() if node]
+    found = []
+    for budget in (item for item in world.case.objects if item["kind"] == "PodDisruptionBudget"):
+        wanted = budget["spec"]["selector"]["matchLabels"].items()
+        covered = [key for key in running if wanted <= labels[key]]
+        kept = [key for key in covered if key not in deleted]
+        if len(kept) < len(covered) and len(kept) < budget["spec"]["minAvailable"]:
+            found.append(key_of(budget))
+    return sorted(found)
 
 
 def _left(world: World, edits: Sequence[Edit], after: Outcome) -> list[str]:

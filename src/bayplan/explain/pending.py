@@ -24,7 +24,7 @@ from bayplan.explain.claims.wording import sentence
 from bayplan.explain.device_report import device_report, lacking_cause
 from bayplan.explain.last_attempts import LastRefusal, LateRefusal, no_refusals
 from bayplan.explain.model import PendingBoard, PendingCause, Suggestion, Waiting
-from bayplan.explain.suggestions.attempts import fate_of_deleted, in_turn
+from bayplan.explain.suggestions.attempts import budgets_against, fate_of_deleted, in_turn
 from bayplan.explain.suggestions.commands import commands_for
 from bayplan.explain.suggestions.search import find_changes
 from bayplan.explain.views import ClusterView
@@ -211,6 +211,7 @@ def _freed_by(
             step()
     if fate is None:
         return None
+    against = yield from budgets_against(copy, edits)
     what = re.sub(r"\bthe pod\b|(?<=\blike )it\b", claim.pod, claim.what)
     return Frees(
         pod=claim.pod,
@@ -221,6 +222,7 @@ def _freed_by(
         is_limited=len(tried) < len(line),
         lost=fate.lost,
         displaced=fate.displaced,
+        against=against,
     )
 
 

@@ -14,10 +14,10 @@ from functools import partial
 import msgspec
 
 from bayplan.api.decode import InputError
+from bayplan.api.evictions import EvictionBudget
 from bayplan.api.meta import KubeObject
 from bayplan.api.node import Node
 from bayplan.api.pod import Pod
-from bayplan.api.selectors import NOTHING, Selector, SelectorError, compile_selector
 from bayplan.api.tolerations import with_cordon
 from bayplan.api.workload import PodDisruptionBudget
 from bayplan.app.settings import Settings
@@ -64,27 +64,11 @@ class Stuck(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     reason: str
 
 
-class _Budget:
-    """A disruption budget as the eviction API applies it. An empty selector covers the whole namespace."""
-
+class _Budget(EvictionBudget):
     def __init__(self, budget: PodDisruptionBudget) -> None:
-        self.key = budget.key
-        self.namespace = budget.namespace
-        self.selector: Selector = _selector(budget)
-        self.allowed = budget.status.disruptions_allowed
-        always = budget.spec.unhealthy_pod_eviction_policy == "AlwaysAllow"
-        self.spares_unready = always or 0 < budget.status.desired_healthy <= budget.status.current_healthy
-        """Whether pods that are not ready go without a disruption."""
+        super().__init__(budget)
         self.used = 0
         """Evictions whose replacements are not ready yet."""
-
-    def covers(self, pod: Pod) -> bool:
-        is_guarded = pod.status.phase != "Pending"
-        return is_guarded and self.namespace == pod.namespace and self.selector.matches(pod.labels)
-
-    def counts(self, pod: Pod) -> bool:
-        """Whether an eviction of the pod is a disruption."""
-        return self.covers(pod) and not (pod.is_unready and self.spares_unready)
 
 
 _WITHOUT_OTHERS = frozenset(
@@ -256,13 +240,6 @@ class MovableCluster:
 def _largest_share(pod: PodInfo, node: NodeInfo) -> float:
     shares = [amount / offered for name, amount in pod.shape.amounts.items() if (offered := node.allocatable_of(name))]
     return max(shares, default=0.0)
-
-
-def _selector(budget: PodDisruptionBudget) -> Selector:
-    try:
-        return compile_selector(budget.spec.selector)
-    except SelectorError:
-        return NOTHING
 
 
 def _unplaced(pod: Pod) -> Pod:

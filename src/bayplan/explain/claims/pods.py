@@ -277,6 +277,8 @@ class WouldFit(ClaimAboutPod, frozen=True, tag="wouldFit"):
     """Pods that the edits delete and that nobody makes again."""
     displaced: tuple[str, ...] = ()
     """Pods that the edits delete, that their controllers make again, and that find no node then."""
+    against: tuple[str, ...] = ()
+    """Disruption budgets that allow fewer of their pods to leave than the edits delete."""
 
 
 class WouldMove(ClaimAboutPod, frozen=True, tag="wouldMove"):
@@ -329,7 +331,8 @@ class Frees(ClaimAboutPod, frozen=True, tag="frees"):
     """The trial was ended before every pod had been tried."""
     lost: tuple[str, ...] = ()
     displaced: tuple[str, ...] = ()
-    """Both as in `WouldFit`."""
+    against: tuple[str, ...] = ()
+    """All three as in `WouldFit`."""
 
 
 class Played(TypedClaim, frozen=True, tag="played"):

@@ -205,9 +205,15 @@ def _would_fit(claim: c.WouldFit) -> str:
 
 
 def _fate(claim: c.WouldFit | c.Frees) -> str:
-    """What becomes of the pods that are deleted, unless all of them find a node again."""
+    """What becomes of the pods that are deleted, unless all of them find a node again; and who would not have it."""
+    budgets = (
+        f"; that is against the disruption {plural('budget', claim.against)} {named(claim.against)}"
+        if claim.against
+        else ""
+    )
     lost = f"; that deletes {named(claim.lost)}, which nobody makes again" if claim.lost else ""
-    return lost + (f"; {named(claim.displaced)} would be made again and find no node" if claim.displaced else "")
+    displaced = f"; {named(claim.displaced)} would be made again and find no node" if claim.displaced else ""
+    return budgets + lost + displaced
 
 
 def _would_move(claim: c.WouldMove) -> str:

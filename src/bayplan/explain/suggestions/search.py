@@ -26,7 +26,7 @@ from bayplan.explain.claims.pods import IF, NothingHelps, TooLarge, Without, Wou
 from bayplan.explain.claims.wording import sentence
 from bayplan.explain.device_report import device_report
 from bayplan.explain.model import Changes, Suggestion
-from bayplan.explain.suggestions.attempts import Tried, try_edits
+from bayplan.explain.suggestions.attempts import Tried, budgets_against, try_edits
 from bayplan.explain.suggestions.commands import commands_for
 from bayplan.explain.suggestions.device_changes import device_trials
 from bayplan.explain.suggestions.object_changes import has_companions, object_changes
@@ -252,7 +252,7 @@ class _Search:
                 search.close()
         another = yield from self._one_more_node(misses)
         found += [(MORE_NODES, claim) for claim in another]
-        found.sort(key=lambda entry: (entry[1].before > 0, entry[0], len(entry[1].lost) + len(entry[1].displaced)))
+        found.sort(key=lambda entry: (entry[1].before > 0, entry[0], _price(entry[1])))
         return [claim for _, claim in found][:_MOST_SUGGESTIONS]
 
     def _attempt(self, done: Sequence[str], edits: Sequence[Edit]) -> Work[WouldFit | None]:
@@ -270,6 +270,7 @@ class _Search:
         if tried is None or not tried.fits or tried.fate is None:
             return None
         self.worked += 1
+        against = yield from budgets_against(self._copy, edits)
         return WouldFit(
             pod=self._pod.key,
             what=" and ".join(done),
@@ -279,6 +280,7 @@ class _Search:
             before=before,
             lost=tried.fate.lost,
             displaced=tried.fate.displaced,
+            against=against,
         )
 
     def _in_turn(self, edits: Sequence[Edit]) -> Work[tuple[Tried | None, int]]:
@@ -462,6 +464,11 @@ def _asks_more(claim: WouldFit, other: WouldFit) -> bool:
     """Whether the other one is the same on the same node with a still smaller request; larger ones come first."""
     is_about_amounts = claim.what != other.what and _AMOUNT.search(claim.what) is not None
     return is_about_amounts and claim.node == other.node and _AMOUNT.sub("", claim.what) == _AMOUNT.sub("", other.what)
+
+
+def _price(claim: WouldFit) -> int:
+    """What those who own other pods lose."""
+    return len(claim.lost) + len(claim.displaced) + len(claim.against)
 
 
 def _touches_node(trial: Trial) -> bool:

@@ -16,6 +16,7 @@ from typing import Annotated
 import msgspec
 
 from bayplan.api.decode import InputError
+from bayplan.api.evictions import exceeded_budgets
 from bayplan.api.pod import Pod
 from bayplan.api.tolerations import with_cordon
 from bayplan.api.workload import PodDisruptionBudget
@@ -36,7 +37,6 @@ from bayplan.framework.points import ExtensionPoint
 from bayplan.framework.queued import QueuedPod
 from bayplan.framework.registry import Registry
 from bayplan.observe.time_slices import Work
-from bayplan.preemption.budgets import Budgets
 
 __all__ = ["AddedNodes", "AddedPods", "Scenario", "ScenarioError", "play", "read_scenario"]
 
@@ -171,13 +171,12 @@ def _waiting(copy: ClusterCopy, scenario: Scenario) -> Work[list[tuple[Pod, str]
 def _held_up(copy: ClusterCopy, drained: Sequence[str]) -> str:
     """The disruption budgets that a drain would wait for: nothing waits in the answer."""
     nodes = [info for name in drained if (info := copy.cache.cluster.node(name)) is not None]
-    leaving = [pod for node in nodes for pod in node.pods.values() if not pod.pod.ends_with_its_node]
-    told = []
-    for budget in copy.cache.cluster.objects.list(PodDisruptionBudget) if leaving else ():
-        covering, allowed = Budgets([budget]), budget.status.disruptions_allowed
-        covered = sum(1 for pod in leaving if covering.covering(pod))
-        if covered > allowed:
-            told.append(f"{budget.key} lets {allowed} of {counted(covered, 'pod')} leave")
+    leaving = [pod.pod for node in nodes for pod in node.pods.values() if not pod.pod.ends_with_its_node]
+    budgets = copy.cache.cluster.objects.list(PodDisruptionBudget) if leaving else ()
+    told = [
+        f"{budget} lets {allowed} of {counted(count, 'pod')} leave"
+        for budget, allowed, count in exceeded_budgets(budgets, leaving)
+    ]
     more = f" and {len(told) - _MOST_BUDGETS:,} more" if len(told) > _MOST_BUDGETS else ""
     return f"A drain would wait for disruption budgets: {', '.join(told[:_MOST_BUDGETS])}{more}." if told else ""
 

@@ -8,14 +8,16 @@ from typing import Any
 import msgspec
 import pytest
 
-from bayplan.api.meta import OwnerReference
+from bayplan.api.meta import KubeObject, OwnerReference
 from bayplan.api.pod import Pod
+from bayplan.api.workload import PodDisruptionBudget
+from bayplan.explain import pending
 from bayplan.explain.claims.pods import Frees, WouldFit
 from bayplan.explain.model import Suggestion
 from bayplan.explain.pending import find_best_change
-from bayplan.explain.suggestions.search import find_changes
+from bayplan.explain.suggestions.search import Changes, find_changes
 from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
-from bayplan.observe.time_slices import at_once
+from bayplan.observe.time_slices import Work, at_once
 from bayplan.testing import Harness, node, pod, taint
 
 
@@ -27,12 +29,14 @@ def web(name: str = "web", *, cpu: Any = 2, kind: str = "ReplicaSet", on: str = 
     return pod(name, cpu=cpu, node=on, owner=of(kind), **more)
 
 
-def copied(nodes: Sequence[Any], running: Sequence[Pod], *waiting: Pod) -> ClusterCopy:
+def copied(
+    nodes: Sequence[Any], running: Sequence[Pod], *waiting: Pod, others: Sequence[KubeObject] = ()
+) -> ClusterCopy:
     harness = Harness()
     objects = ClusterObjects(
         nodes=nodes,
         placed=[(each, each.spec.node_name) for each in running],
-        others=[],
+        others=others,
         waiting=waiting,
         entered={each.key: float(place) for place, each in enumerate(waiting)},
     )
@@ -179,3 +183,46 @@ def test_a_new_node_gets_the_pods_of_daemon_sets_and_kubelets_that_its_model_has
     sentence = "It would fit on n1-more-1 if there were one more node like n1."
     assert [sentence in said for said in more] == [False, True]
     assert {each.key for each in small.cache.pods()} == {"default/agent", "default/mirror", "default/fills"}
+
+
+def budget(name: str, app: str, *, allowed: int) -> PodDisruptionBudget:
+    document = {
+        "metadata": {"name": name, "namespace": "default"},
+        "spec": {"selector": {"matchLabels": {"app": app}}},
+        "status": {"disruptionsAllowed": allowed},
+    }
+    return msgspec.convert(document, PodDisruptionBudget)
+
+
+def test_budgets_that_do_not_allow_pods_to_leave_are_named_and_such_changes_come_last() -> None:
+    running = [web("kept", labels={"app": "kept"}), web("free", on="n2", labels={"app": "free"})]
+    budgets = [budget("kept", "kept", allowed=0), budget("free", "free", allowed=1)]
+    copy = copied([node("n1", cpu=2), node("n2", cpu=2)], running, pod("subject", cpu=2), others=budgets)
+    first, second = deleting(copy)
+
+    again = "would be made again and find no node."
+    assert first.sentence == f"It would fit on n2 if default/free left n2; default/free {again}"
+    assert second.sentence == (
+        "It would fit on n1 if default/kept left n1; that is against the disruption budget default/kept; "
+        f"default/kept {again}"
+    )
+    assert isinstance(second.claim, WouldFit) and second.claim.against == ("default/kept",)
+
+
+def test_the_best_change_names_the_budgets_that_it_is_against(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where nothing but a deletion helps."""
+
+    def deletions(copy: ClusterCopy, pod: Pod) -> Work[Changes]:
+        changes = yield from find_changes(copy, pod)
+        changes.suggestions = [each for each in changes.suggestions if each.edits[0].kind == "deletePod"]
+        return changes
+
+    monkeypatch.setattr(pending, "find_changes", deletions)
+    kept, small = web(labels={"app": "kept"}), [pod(f"small-{number}", cpu=1) for number in range(2)]
+    copy = copied([node("n1", cpu=2)], [kept], *small, others=[budget("kept", "kept", allowed=0)])
+    best, _ = at_once(find_best_change(copy, {"room": [each.key for each in small]}, total=2))
+
+    assert best is not None and best.sentence == (
+        "2 of 2 pending pods would find a node if default/web left n1; that is against the disruption budget "
+        "default/kept; default/web would be made again and find no node."
+    )

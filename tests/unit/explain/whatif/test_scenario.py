@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from bayplan.api.meta import KubeObject
-from bayplan.api.pod import Pod
+from bayplan.api.pod import Pod, PodStatus
 from bayplan.api.workload import PodDisruptionBudget
 from bayplan.config.loading import default_config
 from bayplan.config.profiles import resolve_profiles
@@ -144,7 +144,9 @@ def test_budgets_that_a_drain_would_wait_for_are_named(allowed: int, note: str) 
         "spec": {"selector": {"matchLabels": {"app": "web"}}},
         "status": {"disruptionsAllowed": allowed},
     }
-    web = [(owned(pod(f"web-{number}", cpu="1", labels={"app": "web"})), "n0") for number in range(2)]
+    running = PodStatus(phase="Running")
+    pods = [owned(pod(f"web-{number}", cpu="1", labels={"app": "web"})) for number in range(2)]
+    web = [(msgspec.structs.replace(each, status=running), "n0") for each in pods]
     budgets = [msgspec.convert(budget, PodDisruptionBudget)]
     answer = played(placed=web, waiting=[], nodes=2, scenario=Scenario(drain=["n0"]), others=budgets)
 
