@@ -246,7 +246,7 @@ def _with_smaller_requests(pod: Pod, lacking: dict[str, int]) -> PodSpec | None:
     spec: PodSpec | None = pod.spec
     for name, amount in lacking.items():
         wanted = pod_requests(pod).get(name, 0) - amount - to_amounts(pod.spec.overhead).get(name, 0)
-        spec = _asking_at_most(spec, name, wanted) if spec is not None and wanted >= 0 else None
+        spec = _asking_at_most(spec, name, wanted) if spec is not None and wanted > 0 else None
     return spec
 
 

@@ -130,6 +130,20 @@ def test_the_nearest_miss_is_told_in_amounts() -> None:
     assert "if the pod asked 2 instead of 2.5 CPU" in sentences(changes.suggestions)
 
 
+@pytest.mark.parametrize("resource", ["cpu", "nvidia.com/gpu"])
+def test_a_pod_is_not_told_to_do_without_what_it_asks_for(resource: str) -> None:
+    """Every pod that wants GPUs would run without them."""
+    running = (pod("first", requests={resource: 2}, node="n1"),)
+    changes = changes_for(
+        [node("n1", cpu=2, allocatable={"nvidia.com/gpu": 2})], pod("web", requests={resource: 1}), running
+    )
+
+    assert [each.sentence for each in changes.suggestions] == [
+        "It would fit on n1 if default/first left n1; that deletes default/first, which nobody makes again.",
+        "It would fit on n1-more-1 if there were one more node like n1.",
+    ]
+
+
 def test_pods_that_would_have_to_leave_are_named_and_are_no_more_than_needed() -> None:
     running = (pod("small", cpu=1, node="n1"), pod("large", cpu=3, node="n1"))
     changes = changes_for([node("n1", cpu=4)], pod("web", cpu=1), running)
