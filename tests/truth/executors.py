@@ -14,7 +14,7 @@ from bayplan.explain.claims import pods as c
 from bayplan.explain.claims.base import ClaimAboutPod
 from bayplan.explain.claims.devices import DEVICES
 from bayplan.loop.points import EXTENDER
-from bayplan.loop.record import DecisionRecord, ScoredNode
+from bayplan.loop.record import NOMINATION, DecisionRecord, ScoredNode
 from tests.truth.amounts import asked_in_words, largest_in_words
 from tests.truth.board_executors import BOARD_EXECUTORS
 from tests.truth.changes import Change, key_of
@@ -69,6 +69,7 @@ def _choice(world: World, claim: c.Chosen, outcome: Outcome) -> str:
         (len(world.case.nodes) == claim.nodes, "another number of nodes"),
         (claim.by == record.chosen_by, f"it was chosen by {record.chosen_by}"),
         (record.feasible == claim.feasible, f"{record.feasible} nodes fit"),
+        (_narrows_down(record), f"the funnel {record.funnel} does not end with {record.feasible} nodes"),
         (record.scored == claim.scored, f"{record.scored} were scored, or all"),
         (record.total == claim.total, f"{record.total} points"),
         (record.ties == claim.ties, f"{record.ties} ties"),
@@ -78,6 +79,12 @@ def _choice(world: World, claim: c.Chosen, outcome: Outcome) -> str:
         (claim.is_bound, "it is bound"),
         (not claim.is_past, "it is there"),
     )
+
+
+def _narrows_down(record: DecisionRecord) -> bool:
+    """Whether the nodes that filters rejected are all but those that fitted; no filter ran for a nominated node."""
+    left = record.nodes - sum(step.rejected for step in record.funnel)
+    return left == record.feasible or record.chosen_by == NOMINATION
 
 
 def _gains(record: DecisionRecord) -> dict[str, int]:

@@ -337,13 +337,13 @@ class DecisionRecorder(Observer):
 
 def _with_overrides(counts: Sequence[int], outcome: FilterOutcome, filters: Sequence[FilterCall]) -> list[int]:
     """First rejections by rank, those because of nominated pods included."""
-    counts = list(counts)
     ranks = {call.name: call.rank for call in filters}
+    found = [*counts, *(0 for _ in range(len(counts), max(ranks.values(), default=0) + 1))]
     for status, rows in outcome.overrides:
-        rank = ranks.get(status.plugin, len(counts))
-        if rank < len(counts):
-            counts[rank] += len(rows)
-    return counts
+        rank = ranks.get(status.plugin)
+        if rank is not None:
+            found[rank] += len(rows)
+    return found
 
 
 def preemption_of(result: PostFilterResult | None, *, attempt: int = 0, time: float = 0.0) -> Preemption | None:
