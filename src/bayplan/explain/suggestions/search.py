@@ -17,6 +17,7 @@ import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
+from bayplan.api.requests import pod_requests
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.profiles import ResolvedProfile
@@ -197,6 +198,9 @@ class _Search:
         self._ahead, self._untried = ahead[:_MOST_AHEAD], len(ahead[_MOST_AHEAD:])
         self._behind = behind[:_MOST_AHEAD]
         self._more_important = [other for other in self._ahead if other.priority > pod.priority]
+        nodes = [info for info in copy.cache.cluster.nodes.infos if info is not None]
+        requests = pod_requests(pod)
+        self._missing = frozenset(name for name in requests if not any(info.allocatable_of(name) for info in nodes))
         self._takes_room = False
         self._seen: set[bytes] = set()
         self._tried = 0
@@ -307,7 +311,7 @@ class _Search:
         if info is None:
             return
         blamed = sorted(decision.diagnosis.unschedulable_plugins) if decision.diagnosis is not None else []
-        for trial in self._pod_answered(Trial(self._pod, info.node, info), blamed):
+        for trial in self._pod_answered(Trial(self._pod, info.node, info, missing=self._missing), blamed):
             later = self.decide(trial.pod)
             if later.is_scheduled:
                 yield trial
@@ -343,7 +347,7 @@ class _Search:
             fewest = len(plugins)
             info = table.at(row)
             nominated = self._copy.nominated_before(pod, info.name)
-            yield from self._all_answered(Trial(pod, info.node, info, nominated, done=done), plugins)
+            yield from self._all_answered(Trial(pod, info.node, info, nominated, self._missing, done=done), plugins)
 
     def _all_answered(self, trial: Trial, plugins: tuple[str, ...]) -> Iterator[Trial]:
         if not plugins:

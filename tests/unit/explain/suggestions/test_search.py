@@ -144,6 +144,15 @@ def test_a_pod_is_not_told_to_do_without_what_it_asks_for(resource: str) -> None
     ]
 
 
+def test_a_pod_that_asks_for_what_no_node_offers_is_told_that_it_would_run_without() -> None:
+    changes = changes_for([node("n1", cpu=2)], pod("web", requests={"example.com/fpga": 1}))
+
+    assert [each.sentence for each in changes.suggestions] == [
+        "No node offers example.com/fpga; the pod asks 1 example.com/fpga.",
+        "It would fit on n1 if the pod asked 0 instead of 1 example.com/fpga.",
+    ]
+
+
 def test_pods_that_would_have_to_leave_are_named_and_are_no_more_than_needed() -> None:
     running = (pod("small", cpu=1, node="n1"), pod("large", cpu=3, node="n1"))
     changes = changes_for([node("n1", cpu=4)], pod("web", cpu=1), running)
