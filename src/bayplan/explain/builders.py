@@ -249,7 +249,8 @@ def root_cause(framework: Framework, decision: Decision, groups: Sequence[Refuse
             nodes[group.reasons] = nodes.get(group.reasons, 0) + group.count
     if not nodes:
         return plugin, decision.message, 0
-    reasons = max(nodes, key=nodes.__getitem__)
+    # Of as many nodes, those that lack less are nearer.
+    reasons = max(nodes, key=lambda reasons: (nodes[reasons], -len(reasons)))
     return plugin, ", ".join(reasons), nodes[reasons]
 
 

@@ -152,3 +152,14 @@ def test_the_dominant_reason_comes_in_one_line_and_in_human_units(spec: dict[str
     _, claim = explained(Harness(nodes=[node("a", cpu=2), node("b", cpu=8)]), **spec)
 
     assert sentence(claim) == said  # type: ignore[arg-type]
+
+
+def test_of_as_many_nodes_those_that_lack_less_are_named() -> None:
+    gpu = {"nvidia.com/gpu": 1}
+    nodes = [node("a-cpu", cpu=2), node("b-gpu", cpu=2, allocatable=gpu)]
+    running = [pod("full", cpu=2, node="a-cpu"), pod("first", node="b-gpu", requests=gpu)]
+    _, claim = explained(Harness(nodes=nodes, pods=running), requests={"cpu": 1, **gpu})
+
+    assert sentence(claim) == (  # type: ignore[arg-type]
+        "default/web is pending: NodeResourcesFit refuses 1 of 2 nodes: Insufficient nvidia.com/gpu."
+    )
