@@ -239,9 +239,10 @@ def root_cause(framework: Framework, decision: Decision, groups: Sequence[Refuse
     counts: dict[str, int] = {}
     for group in groups:
         counts[group.plugin] = counts.get(group.plugin, 0) + group.count
-    blamed = {plugin: nodes for plugin, nodes in alone.items() if plugin in counts} or counts
-    # Nodes that PreFilter left out come without a plugin: one with a name says more.
-    plugin = max(sorted(blamed), key=lambda name: (blamed[name], bool(name)), default="")
+    # Nodes that PreFilter left out come without a plugin: of a pod that names its node, all but that one.
+    named = {plugin: count for plugin, count in counts.items() if plugin}
+    blamed = {plugin: nodes for plugin, nodes in alone.items() if plugin in counts} or named or counts
+    plugin = max(sorted(blamed), key=lambda name: blamed[name], default="")
     # Whether preemption could help tells groups apart that refuse for the same reason.
     nodes: dict[tuple[str, ...], int] = {}
     for group in groups:

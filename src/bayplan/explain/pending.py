@@ -95,7 +95,8 @@ def group_pending(
         group.count += 1
         group.pods.append(waiting)
     for cause in causes.values():
-        if stuck is not None and cause.plugin and not {GATED, PERMIT} & set(cause.reasons):
+        is_refused = bool(cause.plugin or cause.message) and not {GATED, PERMIT} & set(cause.reasons)
+        if stuck is not None and is_refused:
             stuck[cause.title] = [waiting.pod for waiting in cause.pods]
         cause.pods = sorted(cause.pods, key=lambda waiting: waiting.since)[:_MOST_NAMED]
     ordered = sorted(causes.values(), key=lambda cause: (-cause.count, cause.title))

@@ -19,7 +19,7 @@ from bayplan.loop.notes import funnel_of
 from bayplan.loop.record import Points, Step
 from bayplan.loop.recorder import DecisionRecorder
 from bayplan.observe.clock import VirtualClock
-from bayplan.testing import Harness, near, node, pod, taint
+from bayplan.testing import Harness, near, node, node_term, pod, require_nodes, taint
 
 CASES = list(islice(single_pod_cases(), 220))
 
@@ -163,3 +163,18 @@ def test_of_as_many_nodes_those_that_lack_less_are_named() -> None:
     assert sentence(claim) == (  # type: ignore[arg-type]
         "default/web is pending: NodeResourcesFit refuses 1 of 2 nodes: Insufficient nvidia.com/gpu."
     )
+
+
+def test_a_pod_that_names_its_node_waits_for_what_that_node_objects_to() -> None:
+    """PreFilter leaves out all others, which says nothing."""
+    nodes = [node(f"n{place}", cpu=2, unschedulable=place == 2) for place in range(9)]
+    full = pod("full", cpu=2, node="n1")
+    lacking = explained(Harness(nodes=nodes, pods=[full]), cpu=1, affinity=require_nodes(node_term(name="n1")))[1]
+    cordoned = explained(Harness(nodes=nodes, pods=[full]), affinity=require_nodes(node_term(name="n2")))[1]
+    absent = explained(Harness(nodes=nodes, pods=[full]), affinity=require_nodes(node_term(name="n9")))[1]
+
+    assert [sentence(claim) for claim in (lacking, cordoned, absent)] == [  # type: ignore[arg-type]
+        "default/web is pending: NodeResourcesFit refuses 1 of 9 nodes: Insufficient cpu.",
+        "default/web is pending: NodeUnschedulable refuses 1 of 9 nodes: node(s) were unschedulable.",
+        "default/web is pending: PreFilter refuses 9 of 9 nodes: node(s) didn't satisfy plugin(s) [NodeAffinity].",
+    ]
