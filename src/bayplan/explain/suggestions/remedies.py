@@ -7,7 +7,6 @@ claims that one is enough: `bayplan.explain.suggestions.search` tries every one 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -58,8 +57,8 @@ class Trial:
     """The node as it is; what runs there."""
     nominated: tuple[PodInfo, ...] = ()
     """Pods that have to be left their room there."""
-    missing: frozenset[str] = frozenset()
-    """Resources that no node offers, which a pod may be told to do without."""
+    may_ask_nothing: bool = False
+    """Whether the pod may be told to do without what the node lacks."""
     evicted: tuple[PodInfo, ...] = ()
     done: tuple[str, ...] = ()
     """In words, each after "would fit if"."""
@@ -209,7 +208,7 @@ def _resources(trial: Trial) -> Iterator[Trial]:
         return
     lacking = {name: _rounded_up(amount, name) for name, amount in lacking.items()}
     smaller = _with_smaller_requests(
-        trial.pod, {n: a for n, a in lacking.items() if n != "pods"}, may_be_none=trial.missing
+        trial.pod, {n: a for n, a in lacking.items() if n != "pods"}, may_be_none=trial.may_ask_nothing
     )
     if smaller is not None and "pods" not in lacking:
         asked = pod_requests(trial.pod)
@@ -243,9 +242,7 @@ def _rounded_up(amount: int, name: str) -> int:
     return -(-amount // _MEBIBYTE) * _MEBIBYTE
 
 
-def _with_smaller_requests(
-    pod: Pod, lacking: dict[str, int], *, may_be_none: AbstractSet[str] = frozenset()
-) -> PodSpec | None:
+def _with_smaller_requests(pod: Pod, lacking: dict[str, int], *, may_be_none: bool = False) -> PodSpec | None:
     """Less by the shortfall: of init containers that ask for more, and of the container that asks for most. None if
     nothing would be left, or if that cannot be said simply."""
     if pod.spec.resources is not None:
@@ -253,7 +250,7 @@ def _with_smaller_requests(
     spec: PodSpec | None = pod.spec
     for name, amount in lacking.items():
         wanted = pod_requests(pod).get(name, 0) - amount - to_amounts(pod.spec.overhead).get(name, 0)
-        is_enough = wanted > 0 or (wanted == 0 and name in may_be_none)
+        is_enough = wanted > 0 or (wanted == 0 and may_be_none)
         spec = _asking_at_most(spec, name, wanted) if spec is not None and is_enough else None
     return spec
 

@@ -17,7 +17,6 @@ import msgspec
 
 from bayplan.api.decode import InputError
 from bayplan.api.pod import Pod
-from bayplan.api.requests import pod_requests
 from bayplan.cluster.node_info import NodeInfo
 from bayplan.cluster.pod_info import PodInfo
 from bayplan.config.profiles import ResolvedProfile
@@ -198,10 +197,8 @@ class _Search:
         self._ahead, self._untried = ahead[:_MOST_AHEAD], len(ahead[_MOST_AHEAD:])
         self._behind = behind[:_MOST_AHEAD]
         self._more_important = [other for other in self._ahead if other.priority > pod.priority]
-        nodes = [info for info in copy.cache.cluster.nodes.infos if info is not None]
-        requests = pod_requests(pod)
-        self._missing = frozenset(name for name in requests if not any(info.allocatable_of(name) for info in nodes))
         self._takes_room = False
+        self._may_ask_nothing = False
         self._seen: set[bytes] = set()
         self._tried = 0
         self.worked = 0
@@ -239,14 +236,7 @@ class _Search:
         return found or [suggestion_of(NothingHelps(pod=self._pod.key, reason=f"if {what}: {later.message}"))]
 
     def suggestions(self, decision: Decision, misses: dict[int, tuple[str, ...]]) -> Work[list[WouldFit]]:
-        found: list[tuple[int, WouldFit]] = []
-        for trial in self._trials(decision, misses):
-            if self._tried >= _MOST_TRIALS or len(found) >= 2 * _MOST_SUGGESTIONS:
-                break
-            edits = _edits(self._pod, trial)
-            claim = yield from self._attempt(trial.done, edits)
-            if claim is not None and not any(_asks_more(other, claim) for _, other in found):
-                found.append((trial.effort, claim))
+        found = yield from self._of_trials(decision, misses)
         found += yield from self._devices(decision)
         for effort, search in ((OBJECT, self._objects(decision)), (MEMBERS, self._members(decision))):
             if len(found) < _MOST_SUGGESTIONS:
@@ -256,8 +246,22 @@ class _Search:
                 search.close()
         another = yield from self._one_more_node(misses)
         found += [(MORE_NODES, claim) for claim in another]
+        if not found:
+            # Every pod runs that asks for nothing: that is said where nothing else is left to say.
+            self._may_ask_nothing, self._tried = True, 0
+            found = yield from self._of_trials(decision, misses)
         found.sort(key=lambda entry: (entry[1].before > 0, entry[0], _price(entry[1])))
         return [claim for _, claim in found][:_MOST_SUGGESTIONS]
+
+    def _of_trials(self, decision: Decision, misses: dict[int, tuple[str, ...]]) -> Work[list[tuple[int, WouldFit]]]:
+        found: list[tuple[int, WouldFit]] = []
+        for trial in self._trials(decision, misses):
+            if self._tried >= _MOST_TRIALS or len(found) >= 2 * _MOST_SUGGESTIONS:
+                break
+            claim = yield from self._attempt(trial.done, _edits(self._pod, trial))
+            if claim is not None and not any(_asks_more(other, claim) for _, other in found):
+                found.append((trial.effort, claim))
+        return found
 
     def _attempt(self, done: Sequence[str], edits: Sequence[Edit]) -> Work[WouldFit | None]:
         key = msgspec.json.encode(edits)
@@ -311,7 +315,9 @@ class _Search:
         if info is None:
             return
         blamed = sorted(decision.diagnosis.unschedulable_plugins) if decision.diagnosis is not None else []
-        for trial in self._pod_answered(Trial(self._pod, info.node, info, missing=self._missing), blamed):
+        for trial in self._pod_answered(
+            Trial(self._pod, info.node, info, may_ask_nothing=self._may_ask_nothing), blamed
+        ):
             later = self.decide(trial.pod)
             if later.is_scheduled:
                 yield trial
@@ -347,7 +353,8 @@ class _Search:
             fewest = len(plugins)
             info = table.at(row)
             nominated = self._copy.nominated_before(pod, info.name)
-            yield from self._all_answered(Trial(pod, info.node, info, nominated, self._missing, done=done), plugins)
+            first = Trial(pod, info.node, info, nominated, self._may_ask_nothing, done=done)
+            yield from self._all_answered(first, plugins)
 
     def _all_answered(self, trial: Trial, plugins: tuple[str, ...]) -> Iterator[Trial]:
         if not plugins:
