@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from bayplan.api.devices import DeviceClass
 from bayplan.cluster.objects import Objects
 
@@ -28,6 +30,12 @@ class DeviceClassNames:
         if self._version != self.version:
             self._read()
         return self._by_resource.get(resource)
+
+    def stand_for_any(self, resources: Iterable[str]) -> bool:
+        """Whether a class stands for one of the resources: without classes, however many these are, at once."""
+        if self._version != self.version:
+            self._read()
+        return bool(self._by_resource) and not self._by_resource.keys().isdisjoint(resources)
 
     def _read(self) -> None:
         self._version = self.version

@@ -66,6 +66,7 @@ class Diagnosis:
         self.pending_plugins: set[str] = set()
         self.post_filter_message = ""
         self._table = table
+        self._said: tuple[str, str, str] | None = None
         for status, _ in groups:
             self._blame(status)
         if absent is not None and absent.plugin:
@@ -110,12 +111,13 @@ class Diagnosis:
 
     @property
     def message(self) -> str:
-        return fit_message(
-            self.total_nodes,
-            self.reason_counts(),
-            pre_filter_message=self.pre_filter_message,
-            post_filter_message=self.post_filter_message,
-        )
+        """Put together once: it may name thousands of reasons, and record, event and condition have it."""
+        before, after = self.pre_filter_message, self.post_filter_message
+        if self._said is None or self._said[:2] != (before, after):
+            counts = self.reason_counts()
+            text = fit_message(self.total_nodes, counts, pre_filter_message=before, post_filter_message=after)
+            self._said = before, after, text
+        return self._said[2]
 
 
 def fit_message(

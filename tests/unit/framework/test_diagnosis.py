@@ -55,6 +55,16 @@ def test_what_preemption_says_comes_last_without_a_full_stop_of_its_own() -> Non
     assert fit_message(3, {}) == "0/3 nodes are available:"
 
 
+def test_the_sentence_is_put_together_once_and_again_when_it_goes_on() -> None:
+    """One pod may be refused for thousands of reasons."""
+    diagnosis = Diagnosis(total_nodes=1, absent=Unschedulable(*(f"Insufficient r{place}" for place in range(2))))
+    first = diagnosis.message
+
+    assert diagnosis.message is first == "0/1 nodes are available: 1 Insufficient r0, 1 Insufficient r1."
+    diagnosis.post_filter_message = "no more"
+    assert diagnosis.message == f"{first} no more"
+
+
 def test_the_plugins_to_blame_are_those_that_rejected() -> None:
     groups = [
         (Unschedulable("a").by("One"), rows(0)),

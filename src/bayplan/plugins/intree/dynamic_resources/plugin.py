@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -69,9 +69,9 @@ _Ids = npt.NDArray[np.int32]
 ATTEMPT = StateKey[DeviceAttempt]("DynamicResources/attempt")
 
 
-def _backed_resources(pod: PodInfo) -> tuple[str, ...]:
+def _backed_resources(pod: PodInfo) -> Iterator[str]:
     """The extended resources that the pod requests and a device class may stand for."""
-    return tuple(sorted([name for name, amount in pod.shape.amounts.items() if amount and is_backed_name(name)]))
+    return (name for name, amount in pod.shape.amounts.items() if amount and is_backed_name(name))
 
 
 class DynamicResources(Plugin):
@@ -160,7 +160,7 @@ class DynamicResources(Plugin):
         return None
 
     def is_relevant(self, pod: PodInfo) -> bool:
-        return bool(pod.shape.spec.resource_claims or _backed_resources(pod))
+        return bool(pod.shape.spec.resource_claims) or any(_backed_resources(pod))
 
     # Queue
 
@@ -213,7 +213,9 @@ class DynamicResources(Plugin):
             attempt = DeviceAttempt(self._inventory, pod, pod_claims(pod.pod, self._devices))
         except ClaimProblem as problem:
             return Unresolvable(str(problem))
-        wanted = _backed_resources(pod)
+        # One user's pod may ask for thousands of resources.
+        is_backed = self._classes.stand_for_any(pod.shape.amounts)
+        wanted = tuple(sorted(_backed_resources(pod))) if is_backed else ()
         if any(self._classes.class_for(name) is not None for name in wanted):
             attempt.add_extended(self._extended_claim(pod) or new_claim(pod.pod), wanted)
         if not attempt.claims:
