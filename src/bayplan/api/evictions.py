@@ -44,8 +44,7 @@ class Exceeded(NamedTuple):
 
 def exceeded_budgets(budgets: Iterable[PodDisruptionBudget], leaving: Collection[Pod]) -> list[Exceeded]:
     """Budgets that allow fewer disruptions than these pods are, if all of them leave at once."""
-    namespaces = {pod.namespace for pod in leaving}
-    each = (EvictionBudget(budget) for budget in budgets if budget.namespace in namespaces)
+    each = map(EvictionBudget, budgets)
     counted = (Exceeded(one.key, one.allowed, sum(one.counts(pod) for pod in leaving)) for one in each)
     return [found for found in counted if found.leaving > found.allowed]
 

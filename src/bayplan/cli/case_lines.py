@@ -16,6 +16,7 @@ from typing import IO, Any
 import msgspec
 
 from bayplan.api.decode import InputError
+from bayplan.cli.options import named_path
 from bayplan.cli.output import BAD_INPUT, print_error, progress
 from bayplan.explain.offline.cases import CaseError, CaseEvaluator
 
@@ -49,7 +50,7 @@ def _opened(source: str) -> Iterator[IO[bytes]]:
         stream: Any = sys.stdin.buffer
         if source != "-":
             try:
-                stream = closing.enter_context(open(source, "rb"))
+                stream = closing.enter_context(open(named_path(source), "rb"))
             except (OSError, ValueError) as error:
                 reason = getattr(error, "strerror", None) or error
                 raise InputError(f"cannot be read: {reason}", source=source) from None

@@ -167,7 +167,6 @@ async def _targets(
 
 
 def _read(files: list[str] | None) -> list[dict[str, Any]]:
-
     from bayplan.sim.sources import read_documents, read_text
 
     if not files:

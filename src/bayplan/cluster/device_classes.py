@@ -32,7 +32,7 @@ class DeviceClassNames:
         return self._by_resource.get(resource)
 
     def stand_for_any(self, resources: Iterable[str]) -> bool:
-        """Whether a class stands for one of the resources: without classes, however many these are, at once."""
+        """Whether a class stands for one of the resources, of which one pod may ask for thousands."""
         if self._version != self.version:
             self._read()
         return bool(self._by_resource) and not self._by_resource.keys().isdisjoint(resources)

@@ -13,6 +13,7 @@ EXAMPLES = Path(__file__).parents[3] / "examples"
 RUN = ["--until=10m", "--processes=1"]
 LINES = {
     "evaluate": ["evaluate", "--filename=~/cluster.yaml", "--pod=~/pod.yaml", "--config=~/packed.yaml"],
+    "cases": ["evaluate", "--cases=~/cases.jsonl"],
     "simulate": ["simulate", "WORKLOAD", "--cluster=~/cluster.yaml", "--config=~/packed.yaml", "--html=~/page", *RUN],
     "a variant": ["simulate", "WORKLOAD", "--cluster=~/cluster.yaml", "--variant=packed=~/packed.yaml", *RUN],
     "sweep": ["sweep", "WORKLOAD", "--cluster=~/cluster.yaml", "--seeds=1", "--results=~/results", *RUN],
@@ -39,6 +40,7 @@ def test_the_home_folder_is_found_in_every_option(
     monkeypatch.chdir(tmp_path)
     for file in (*EXAMPLES.glob("simulate/*.yaml"), *EXAMPLES.glob("plan/*.yaml"), EXAMPLES / "pod.yaml"):
         shutil.copy(file, tmp_path)
+    (tmp_path / "cases.jsonl").touch()
     workload, recording = EXAMPLES / "simulate" / "workload.yaml", EXAMPLES / "simulate" / "cluster.recording"
     places = {"WORKLOAD": str(workload), "RECORDING": str(recording)}
     status = main([places.get(word, word) for word in LINES[name]])

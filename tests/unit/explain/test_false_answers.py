@@ -439,3 +439,18 @@ def test_where_a_sample_is_scored_another_node_may_be_taken() -> None:
     goes = GoesTo(pod="default/web", node="n1", nodes=400, feasible=300, total=9, ties=300, runner_up="n2", sample=100)
 
     assert sentence(goes).endswith(", n2 among them, or to another that fits, since 100 are scored at a time.")
+
+
+async def test_pods_that_name_a_node_that_is_gone_count_for_the_best_change() -> None:
+    """No node is refused by a filter: PreFilter leaves out all of them."""
+    gone = {"matchFields": [{"key": "metadata.name", "operator": "In", "values": ["gone"]}]}
+    required = {"requiredDuringSchedulingIgnoredDuringExecution": {"nodeSelectorTerms": [gone]}}
+    async with staged() as stage:
+        await stage.create(*(raw_pod(f"pinned-{n}", affinity={"nodeAffinity": required}) for n in range(2)))
+        await stage.settled(failed=2)
+        board = await stage.explaining.service.pending(with_change=True)
+
+    assert board.change is not None and board.change.sentence == (
+        "2 of 2 pending pods would find a node if default/pinned-0's required node affinity were left out, and the same "
+        "for those like it."
+    )

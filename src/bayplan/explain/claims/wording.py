@@ -205,7 +205,7 @@ def _would_fit(claim: c.WouldFit) -> str:
 
 
 def _fate(claim: c.WouldFit | c.Frees) -> str:
-    """What becomes of the pods that are deleted, unless all of them find a node again; and who would not have it."""
+    """Which disruption budgets do not allow pods to be deleted, and what becomes of those that find no node again."""
     budgets = (
         f"; that is against the disruption {plural('budget', claim.against)} {named(claim.against)}"
         if claim.against

@@ -11,11 +11,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from bayplan.api.decode import InputError
-from bayplan.api.evictions import exceeded_budgets
 from bayplan.api.pod import Pod
-from bayplan.api.workload import PodDisruptionBudget
 from bayplan.explain.claims.base import Edit
 from bayplan.explain.whatif.cluster_copy import ClusterCopy
+from bayplan.explain.whatif.disruption import budgets_exceeded_by
 from bayplan.explain.whatif.edits import apply_edits
 from bayplan.explain.whatif.placing import Placed, Placing
 from bayplan.loop.decide import decide
@@ -23,8 +22,6 @@ from bayplan.loop.recorder import preemption_of
 from bayplan.observe.time_slices import Work
 
 __all__ = ["Fate", "Tried", "budgets_against", "fate_of_deleted", "in_turn", "try_edits"]
-
-_BUDGETS_AT_ONCE = 200
 
 
 @dataclass(frozen=True)
@@ -91,14 +88,8 @@ def budgets_against(copy: ClusterCopy, edits: Sequence[Edit]) -> Work[tuple[str,
     """The disruption budgets that do not allow so many of their pods to leave as the edits delete."""
     names = {edit.name for edit in edits if edit.kind == "deletePod"}
     leaving = [info.pod for info in copy.cache.pods() if info.key in names] if names else []
-    found: list[str] = []
-    for namespace in sorted({pod.namespace for pod in leaving}):
-        budgets = list(copy.cache.cluster.objects.list(PodDisruptionBudget, namespace))
-        for start in range(0, len(budgets), _BUDGETS_AT_ONCE):
-            part = exceeded_budgets(budgets[start : start + _BUDGETS_AT_ONCE], leaving)
-            found += [exceeded.budget for exceeded in part]
-            yield
-    return tuple(sorted(found))
+    found = yield from budgets_exceeded_by(copy.cache.cluster, leaving)
+    return tuple(exceeded.budget for exceeded in found)
 
 
 def _drawn(copy: ClusterCopy, placing: Placing, *, until: str = "") -> set[str]:

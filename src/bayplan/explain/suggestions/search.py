@@ -478,7 +478,7 @@ def _asks_more(claim: WouldFit, other: WouldFit) -> bool:
 
 
 def _price(claim: WouldFit) -> int:
-    """What those who own other pods lose."""
+    """How much is lost: pods that are gone or wait for a node, and budgets that are broken."""
     return len(claim.lost) + len(claim.displaced) + len(claim.against)
 
 

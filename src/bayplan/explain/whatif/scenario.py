@@ -16,10 +16,8 @@ from typing import Annotated
 import msgspec
 
 from bayplan.api.decode import InputError
-from bayplan.api.evictions import exceeded_budgets
 from bayplan.api.pod import Pod
 from bayplan.api.tolerations import with_cordon
-from bayplan.api.workload import PodDisruptionBudget
 from bayplan.config.errors import ConfigError
 from bayplan.config.loading import load_config
 from bayplan.config.profiles import ResolvedProfile, resolve_profiles
@@ -29,6 +27,7 @@ from bayplan.explain.claims.pods import Played
 from bayplan.explain.claims.wording import sentence
 from bayplan.explain.model import EvictedPod, Placement, WhatIf
 from bayplan.explain.whatif.cluster_copy import ClusterCopy, ClusterObjects
+from bayplan.explain.whatif.disruption import budgets_exceeded_by
 from bayplan.explain.whatif.edits import add_node, apply_edits, read_object
 from bayplan.explain.whatif.placing import Placed, Placing, created, queue_order
 from bayplan.explain.whatif.remaking import is_lost, made_again
@@ -100,7 +99,8 @@ def play(
         for edit in scenario.edits:
             apply_edits(copy, [edit])
             yield
-        notes += [_held_up(copy, scenario.drain), _unmanaged(copy, scenario.drain)]
+        held_up = yield from _held_up(copy, scenario.drain)
+        notes += [held_up, _unmanaged(copy, scenario.drain)]
         waiting = yield from _waiting(copy, scenario)
     except (InputError, ConfigError) as error:
         raise ScenarioError(" ".join(str(error).split())) from error
@@ -168,15 +168,12 @@ def _waiting(copy: ClusterCopy, scenario: Scenario) -> Work[list[tuple[Pod, str]
     return [waiting[place][:2] for place in queue_order(framework, queued)]
 
 
-def _held_up(copy: ClusterCopy, drained: Sequence[str]) -> str:
+def _held_up(copy: ClusterCopy, drained: Sequence[str]) -> Work[str]:
     """The disruption budgets that a drain would wait for: nothing waits in the answer."""
     nodes = [info for name in drained if (info := copy.cache.cluster.node(name)) is not None]
     leaving = [pod.pod for node in nodes for pod in node.pods.values() if not pod.pod.ends_with_its_node]
-    budgets = copy.cache.cluster.objects.list(PodDisruptionBudget) if leaving else ()
-    told = [
-        f"{budget} lets {allowed} of {counted(count, 'pod')} leave"
-        for budget, allowed, count in exceeded_budgets(budgets, leaving)
-    ]
+    found = yield from budgets_exceeded_by(copy.cache.cluster, leaving)
+    told = [f"{budget} lets {allowed} of {counted(count, 'pod')} leave" for budget, allowed, count in found]
     more = f" and {len(told) - _MOST_BUDGETS:,} more" if len(told) > _MOST_BUDGETS else ""
     return f"A drain would wait for disruption budgets: {', '.join(told[:_MOST_BUDGETS])}{more}." if told else ""
 

@@ -85,7 +85,7 @@ class FilterOutcome:
         if self._rank is None:
             return self._evaluation.rank_counts
         # The filters that run in every decision have the higher ranks.
-        last = max(len(self._evaluation.rank_counts), *(rank + 1 for rank in self._open), 0)
+        last = max([len(self._evaluation.rank_counts), *(rank + 1 for rank in self._open)])
         counts: list[int] = np.bincount(self._rank, minlength=last)[:last].tolist()
         return counts
 
