@@ -451,6 +451,6 @@ async def test_pods_that_name_a_node_that_is_gone_count_for_the_best_change() ->
         board = await stage.explaining.service.pending(with_change=True)
 
     assert board.change is not None and board.change.sentence == (
-        "2 of 2 pending pods would find a node if default/pinned-0's required node affinity were left out, and the same "
-        "for those like it."
+        "2 of 2 pending pods would find a node if default/pinned-0's required node affinity were left out, "
+        "and the same for those like it."
     )
